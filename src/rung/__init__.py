@@ -1,0 +1,1 @@
+"""rung: a typed context runtime for LLM agents."""
