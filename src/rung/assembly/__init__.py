@@ -1,0 +1,1 @@
+"""Assembly: neutral messages, and pure functions that make a provider's request of them."""

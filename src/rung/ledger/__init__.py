@@ -1,0 +1,1 @@
+"""The ledger: the only door through which items enter (decide, then write)."""

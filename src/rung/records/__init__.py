@@ -1,0 +1,1 @@
+"""Records: items, types, labels, canonical forms, ids and the clock."""
