@@ -28,8 +28,9 @@ FIRST_WORDS = re.compile(
 )
 DIRECTION = re.compile(
     r"(?:do not|don't|never|only mention|only provide|only respond|critical|important:|after you receive|"
-    r"you (?:are|were) (?:playing|currently on|now on)|behavior guidelines|exchanges|every (?:single )?message|you have access|your user id|your phone|"
-    r"your email|your date of birth|you are certain|\btool\b|the agent|pretend|respond)",
+    r"you (?:are|were) (?:playing|currently on|now on)|behavior guidelines|exchanges|every (?:single )?message|"
+    r"you have access|your user id|your phone|your email|your date of birth|you are certain|\btool\b|"
+    r"the agent|pretend|respond|expiration)",
     re.I,
 )
 
