@@ -28,7 +28,8 @@ FIRST_WORDS = re.compile(
 )
 DIRECTION = re.compile(
     r"(?:do not|don't|never|only mention|only provide|only respond|critical|important:|after you receive|"
-    r"you (?:are|were) (?:playing|currently on|now on)|behavior guidelines|exchanges|every (?:single )?message|"
+    r"you (?:are|were) (?:playing|currently on|now on)|"
+    r"behavior guidelines|exchanges|every (?:single )?message|"
     r"you have access|your user id|your phone|your email|your date of birth|you are certain|\btool\b|"
     r"the agent|pretend|respond|expiration)",
     re.I,
