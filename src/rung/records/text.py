@@ -30,6 +30,11 @@ class LabelledText:
             raise ContextTypeError("text is revealed without a reason (say why)")
         return self._text
 
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The distinct items that its characters came from."""
+        return (self._origin,)
+
     def __len__(self) -> int:
         return len(self._text)
 
