@@ -78,11 +78,14 @@ class Template:
     _pieces: tuple[str, ...]
     _slots: tuple[str, ...]
 
-    def __init__(self, text: LiteralString, slots: Iterable[str] | None = None) -> None:
+    # In `__new__`, so that calling `__init__` again alters nothing.
+    def __new__(cls, text: LiteralString, slots: Iterable[str] | None = None) -> Template:
+        self = object.__new__(cls)
         pieces = _parse(_plain_text(text), slots)
         object.__setattr__(self, "_pieces", pieces)
         object.__setattr__(self, "_slots", tuple(dict.fromkeys(pieces[1::2])))
         object.__setattr__(self, "_born", time.monotonic_ns())
+        return self
 
     @classmethod
     def from_text(cls, text: str, slots: Iterable[str] | None = None) -> Template:
@@ -193,7 +196,10 @@ class FilledTemplate:
     template: Template
     bindings: tuple[tuple[str, ContextItem[Any]], ...]
 
-    def __init__(self, *, template: Template, bindings: Iterable[tuple[str, ContextItem[Any]]]) -> None:
+    def __new__(
+        cls, *, template: Template, bindings: Iterable[tuple[str, ContextItem[Any]]]
+    ) -> FilledTemplate:
+        self = object.__new__(cls)
         pairs = tuple(bindings)
         given = [name for name, _ in pairs]
         _check_names(template, given)
@@ -202,6 +208,7 @@ class FilledTemplate:
         )
         object.__setattr__(self, "template", template)
         object.__setattr__(self, "bindings", checked)
+        return self
 
     @property
     def parts(self) -> tuple[Slot, ...]:
