@@ -29,7 +29,6 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     pattern: str
     sha256: str
-    size: int
 
 
 # The patterns and digests are the published definitions (openai/tiktoken, `tiktoken_ext/openai_public.py`).
@@ -54,7 +53,6 @@ ENCODINGS: dict[str, Encoding] = {
                 )
             ),
             sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-            size=199_998,
         ),
         Encoding(
             name="cl100k_base",
@@ -71,7 +69,6 @@ ENCODINGS: dict[str, Encoding] = {
                 )
             ),
             sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
-            size=100_256,
         ),
     )
 }
@@ -81,7 +78,19 @@ ENCODINGS: dict[str, Encoding] = {
 # without CR and LF (`\s` of `re` has U+001C to U+001F besides, which the pattern does not).
 _BLANK = "[\t\x0b\x0c \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 LONG_RUN = 10_000
-_LONG_RUN = re.compile(f"(?<!{_BLANK}){_BLANK}{{{LONG_RUN},}}(?![\r\n])")
+_LONG_RUN = re.compile(f"(?<!{_BLANK}){_BLANK}{{{LONG_RUN},}}+(?![\r\n])")
+
+
+# Places where the pieces of both patterns meet whatever the surroundings, so that counts add up there: behind
+# a newline; before a blank that ends a word; between ASCII letters and digits; before punctuation (not `'`,
+# which opens a contraction) behind an ASCII letter or digit, a Han ideograph, Kana or a Hangul syllable. Only
+# characters whose class no Unicode version changes are named.
+_WORD = "0-9A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fa5\uac00-\ud7a3"
+_MARK = r"!-&(-/:-@\[-`{-~\u3001\u3002\u300c\u300d\uff01\uff0c\uff1a\uff1b\uff1f"
+JOINTS = re.compile(
+    rf"(?<=\n)(?=[^\s/])|(?<=\S)(?={_BLANK})|(?<=[{_WORD}])(?=[{_MARK}])"
+    r"|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])"
+)
 
 
 class TiktokenTokenizer:
@@ -93,11 +102,12 @@ class TiktokenTokenizer:
     Raises `ConfigError` for another name.
     """
 
-    __slots__ = ("_core", "_lock", "additive_newline", "exact", "name")
+    __slots__ = ("_core", "_lock", "additive_newline", "exact", "joints", "name")
 
     name: str
     exact: bool
     additive_newline: bool
+    joints: re.Pattern[str] | None
 
     def __init__(self, encoding: Any = "o200k_base") -> None:
         self._lock = threading.Lock()
@@ -116,6 +126,7 @@ class TiktokenTokenizer:
             self.name = str(encoding.name)
             self._core = encoding._core_bpe
             self.additive_newline = encoding._pat_str in {known.pattern for known in ENCODINGS.values()}
+        self.joints = JOINTS if self.additive_newline else None
 
     def __repr__(self) -> str:
         return f"TiktokenTokenizer({self.name!r})"
