@@ -1,0 +1,105 @@
+"""Escapes and markup: what a reader, a browser or a parser would see instead of the characters that are written."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+
+from .layers import Edit, Layer
+
+ESCAPE_ROUNDS = 2
+"""How often escapes inside escapes are undone (`&amp;#105;`, `%2569`)."""
+
+# Groups in the order of their chance: backslash, percent, entity.
+_ESCAPES = re.compile(
+    r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|U[0-9A-Fa-f]{8}|[0-7]{2,3}|[nrtbfav])"
+    r"|(?:%[0-9A-Fa-f]{2})+"
+    r"|&\#?[0-9A-Za-z]{1,32};?"
+)
+_MARKUP = re.compile(
+    r"<[A-Za-z/!?][^<>]*>"  # a tag
+    r"|\]\([^()\s]*\)"  # the target of a Markdown link
+    r"|^[ \t>]*\d{1,4}[.)][ \t]",  # the number of a list item
+    re.MULTILINE,
+)
+_LISTED = re.compile(r"\d[.)][ \t]")
+_TAG_CHARACTERS = re.compile("[\U000e0020-\U000e007e]+")
+
+
+def _unescape(found: str) -> str:
+    head = found[0]
+    if head == "&":
+        return html.unescape(found)
+    if head == "%":
+        return bytes.fromhex(found.replace("%", "")).decode("utf-8", "replace")
+    kind = found[1]
+    if kind in "xuU":
+        code = int(found[2:].strip("{}"), 16)
+    elif kind in "01234567":
+        code = int(found[1:], 8)
+    else:
+        return " "
+    # A lone surrogate is no character; a pair of them only ever spells what is no letter of a common script.
+    return "" if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF else chr(code)
+
+
+def _edits(text: str) -> list[Edit]:
+    return [(m.start(), m.end(), new) for m in _ESCAPES.finditer(text) if (new := _unescape(m[0])) != m[0]]
+
+
+def unescaped(layer: Layer) -> Layer:
+    """The layer with its escapes undone; the same object where there are none."""
+    for _ in range(ESCAPE_ROUNDS):
+        text = layer.text
+        if not ("\\" in text or "&" in text or "%" in text):
+            return layer
+        edits = _edits(text)
+        if not edits:
+            return layer
+        layer = layer.edited(edits, "escapes")
+    return layer
+
+
+def without_markup(layer: Layer) -> Layer:
+    """The layer without tags, link targets and list numbers; the same object where there are none."""
+    edits: list[Edit] = [(m.start(), m.end(), "") for m in _MARKUP.finditer(layer.text)]
+    return layer.edited(edits, "markup") if edits else layer
+
+
+def may_differ(text: str) -> bool:
+    """False if an ASCII text certainly has nothing to undo or to strip."""
+    return (
+        "\\" in text
+        or "&" in text
+        or "%" in text
+        or "<" in text
+        or "](" in text
+        or bool(_LISTED.search(text))
+    )
+
+
+def contextual(layer: Layer) -> Iterator[Layer]:
+    """The layer as written, with escapes undone, without markup, and what its tag characters spell."""
+    yield layer
+    plain = unescaped(layer)
+    if plain is not layer:
+        yield plain
+    bare = without_markup(unescaped(without_markup(layer)))
+    if bare is not layer and bare is not plain:
+        yield bare
+    if not layer.text.isascii() and _TAG_CHARACTERS.search(layer.text):
+        yield _tag_text(layer)
+
+
+def _tag_text(layer: Layer) -> Layer:
+    edits: list[Edit] = []
+    at = 0
+    for found in _TAG_CHARACTERS.finditer(layer.text):
+        edits += (
+            (at, found.start(), ""),
+            *((i, i + 1, chr(ord(layer.text[i]) - 0xE0000)) for i in range(found.start(), found.end())),
+        )
+        at = found.end()
+    edits.append((at, len(layer.text), ""))
+    return layer.edited(edits, "tags")

@@ -1,0 +1,94 @@
+"""Sorted arrays of keys that merge as they grow: cheap to add to, few to search."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .hashing import MOST_DOCS
+
+if TYPE_CHECKING:
+    from .hashing import Keys
+
+_DOC_MASK = np.uint64(MOST_DOCS - 1)
+_BUFFER = 1 << 16
+_GROWTH = 3
+
+
+class KeyLevels:
+    """A multiset of (hash, document) keys. New keys wait unsorted; a level is merged into one not much larger."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Keys] = []
+        self._waiting_count = 0
+        self._levels: list[Keys] = []
+        self._removed: set[int] = set()
+
+    def __len__(self) -> int:
+        return self._waiting_count + sum(map(len, self._levels))
+
+    def nbytes(self) -> int:
+        """Bytes that the keys take."""
+        return 8 * len(self)
+
+    def add(self, keys: Keys) -> None:
+        """Add keys; a document that was removed may not come back."""
+        if len(keys):
+            self._waiting.append(keys)
+            self._waiting_count += len(keys)
+            if self._waiting_count >= _BUFFER:
+                self._settle()
+
+    def remove(self, docs: set[int]) -> None:
+        """Forget the keys of documents; they are dropped at once from results and in time from memory."""
+        self._removed |= docs
+        if len(self._removed) > 1024 and len(self._removed) * 64 > len(self):
+            self.purge()
+
+    def purge(self) -> None:
+        """Drop the keys of removed documents from memory."""
+        self._settle()
+        if self._removed:
+            self._levels = [kept for level in self._levels if len(kept := self._without_removed(level))]
+            self._removed.clear()
+
+    def _without_removed(self, keys: Keys) -> Keys:
+        gone = np.fromiter(self._removed, dtype=np.uint64, count=len(self._removed))
+        return keys[~np.isin(keys & _DOC_MASK, gone)]
+
+    def _settle(self) -> None:
+        if not self._waiting:
+            return
+        self._levels.append(np.sort(np.concatenate(self._waiting)))
+        self._waiting, self._waiting_count = [], 0
+        while len(self._levels) > 1 and len(self._levels[-2]) < _GROWTH * len(self._levels[-1]):
+            last, before = self._levels.pop(), self._levels.pop()
+            # Stable sorting of two sorted runs is a merge.
+            self._levels.append(np.sort(np.concatenate((before, last)), kind="stable"))
+
+    def levels(self) -> tuple[list[Keys], frozenset[int]]:
+        """The sorted arrays as they are now, and the documents to leave out."""
+        self._settle()
+        return list(self._levels), frozenset(self._removed)
+
+
+def matches(levels: list[Keys], hashes: Keys) -> tuple[Keys, Keys]:
+    """For sorted, distinct hashes: pairs of (index in `hashes`, document number)."""
+    which: list[Keys] = []
+    docs: list[Keys] = []
+    for level in levels:
+        low = np.searchsorted(level, hashes, side="left")
+        high = np.searchsorted(level, hashes | _DOC_MASK, side="right")
+        hit = np.flatnonzero(high > low)
+        if not len(hit):
+            continue
+        counts = high[hit] - low[hit]
+        total = int(counts.sum())
+        steps = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+        which.append(np.repeat(hit, counts).astype(np.uint64))
+        docs.append(level[np.repeat(low[hit], counts) + steps] & _DOC_MASK)
+    if not which:
+        empty = np.empty(0, dtype=np.uint64)
+        return empty, empty
+    return np.concatenate(which), np.concatenate(docs)

@@ -1,0 +1,151 @@
+"""Typed literals: addresses, account numbers and tokens that matter at any length.
+
+A literal is found by its own form, not by the run around it: the same account number in two texts is a hit even when
+nothing else is shared. Values are compared in a canonical form (digits without separators, hosts in lower case).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal as OneOf
+
+Kind = OneOf["url", "email", "iban", "number", "hex", "token"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Literal:
+    """One literal: its kind, its canonical value, its span in the text, and the host or mail domain if it has one."""
+
+    kind: Kind
+    value: str
+    span: tuple[int, int]
+    host: str | None = None
+
+
+NUMBER_DIGITS = 9
+HEX_DIGITS = 16
+TOKEN_LENGTH = 24
+
+_URL = re.compile(
+    r"(?:https?|ftp|wss?)://([^\s/?#\"'<>()\[\]{}|\\^`]+)([^\s\"'<>()\[\]{}|\\^`]*)", re.IGNORECASE
+)
+_EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@((?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24})(?![\w-])")
+_IBAN = re.compile(
+    r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]{4}){2,7}(?:[ -]?[A-Za-z0-9]{1,3})?(?![A-Za-z0-9])"
+)
+_NUMBER = re.compile(r"(?<![\w.,])\d(?:[ -]?\d){8,63}(?![\w]|[.,]\d)")
+_DATE = re.compile(r"(?:19|20)\d\d[-./]?(?:0[1-9]|1[0-2])[-./]?(?:0[1-9]|[12]\d|3[01])(?:[ \-./]|\d{2,9}$|$)")
+_HEX = re.compile(r"(?<![A-Za-z0-9])(?:0x)?[0-9A-Fa-f]{4,512}(?:-[0-9A-Fa-f]{2,64}){0,8}(?![A-Za-z0-9])")
+_TOKEN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,512}(?![A-Za-z0-9+/_-])")
+_WORD_BYTES = bytes(1 if chr(b).isalnum() or chr(b) in "+/_-" else 0 for b in range(128)) + bytes(128)
+_DIGIT_BYTES = bytes(1 if chr(b) in "0123456789" else 0 for b in range(128)) + bytes(128)
+_BETWEEN_DIGITS = b" -"
+# What may stand inside a literal without being seen, and full-width forms.
+_INVISIBLE = re.compile(
+    "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
+)
+_WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
+    0xA0: 32,
+    0x202F: 32,
+    0x2007: 32,
+    0x2011: 45,
+    0x2013: 45,
+}
+
+
+def literals(text: str, first_party: Sequence[str] = ()) -> list[Literal]:
+    """The typed literals of a text, left to right, without those of a first-party host (`*.acme.com`, `acme.com`)."""
+    if text.isascii():
+        found = _ascii_literals(text)
+    else:
+        found = _seen_through(text)
+    return [literal for literal in found if not _is_first_party(literal.host, first_party)]
+
+
+def _seen_through(text: str) -> list[Literal]:
+    kept = [i for i, char in enumerate(text) if not _INVISIBLE.match(char)]
+    clean = "".join(text[i] for i in kept).translate(_WIDE)
+    return [
+        Literal(
+            kind=found.kind,
+            value=found.value,
+            span=(kept[found.span[0]], kept[found.span[1] - 1] + 1),
+            host=found.host,
+        )
+        for found in _ascii_literals(clean)
+    ]
+
+
+def _is_first_party(host: str | None, patterns: Sequence[str]) -> bool:
+    # `*.acme.com` speaks of the domain itself as well.
+    return host is not None and any(
+        fnmatchcase(host, p.lower()) or (p.startswith("*.") and host == p[2:].lower()) for p in patterns
+    )
+
+
+def _ascii_literals(text: str) -> list[Literal]:
+    found: list[Literal] = []
+    if "://" in text:
+        found += _urls(text)
+    if "@" in text:
+        found += (
+            Literal(kind="email", value=m[0].casefold(), span=m.span(), host=m[1].lower())
+            for m in _EMAIL.finditer(text)
+        )
+    data = text.encode("ascii", "replace")
+    digits = data.translate(_DIGIT_BYTES, _BETWEEN_DIGITS)
+    if b"\x01" * NUMBER_DIGITS in digits:
+        found += _numbers(text)
+    if b"\x01\x01" in digits:
+        found += _ibans(text)
+        if b"\x01" * HEX_DIGITS in data.translate(_WORD_BYTES):
+            found += _tokens(text)
+    return sorted(found, key=lambda literal: (literal.span[0], -literal.span[1]))
+
+
+def _urls(text: str) -> Iterator[Literal]:
+    for m in _URL.finditer(text):
+        host = m[1].rpartition("@")[2].lower().removesuffix(":443").removesuffix(":80")
+        rest = m[2].rstrip(".,;:!?*_~")
+        end = m.end() - (len(m[2]) - len(rest))
+        host = host.rstrip(".,;:!?*_~") if not rest else host
+        value = host.removeprefix("www.") + rest.rstrip("/")
+        if host:
+            yield Literal(kind="url", value=value, span=(m.start(), end), host=host.partition(":")[0])
+
+
+def _numbers(text: str) -> Iterator[Literal]:
+    for m in _NUMBER.finditer(text):
+        value = re.sub(r"\D", "", m[0])
+        # A date and a round number are no one's account.
+        if len(value) >= NUMBER_DIGITS and len(set(value)) > 2 and not _DATE.match(m[0]):
+            yield Literal(kind="number", value=value, span=m.span())
+
+
+def _ibans(text: str) -> Iterator[Literal]:
+    for m in _IBAN.finditer(text):
+        value = re.sub(r"[ -]", "", m[0]).upper()
+        if sum(c.isdigit() for c in value) >= NUMBER_DIGITS - 1 and _iban_checks(value):
+            yield Literal(kind="iban", value=value, span=m.span())
+
+
+def _iban_checks(value: str) -> bool:
+    """ISO 13616: the rearranged number leaves 1 modulo 97."""
+    if not 15 <= len(value) <= 34:
+        return False
+    return int("".join(str(int(c, 36)) for c in value[4:] + value[:4])) % 97 == 1
+
+
+def _tokens(text: str) -> Iterator[Literal]:
+    for m in _HEX.finditer(text):
+        value = m[0].lower().removeprefix("0x").replace("-", "")
+        if len(value) >= HEX_DIGITS and not value.isdigit() and not value.isalpha():
+            yield Literal(kind="hex", value=value, span=m.span())
+    for m in _TOKEN.finditer(text):
+        value = m[0].rstrip("-_")
+        mixed = re.search("[a-z]", value) and re.search("[A-Z]", value)
+        if mixed and sum(c.isdigit() for c in value) >= 3 and "//" not in value:
+            yield Literal(kind="token", value=value, span=m.span())

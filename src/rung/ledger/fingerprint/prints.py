@@ -1,0 +1,138 @@
+"""The prints of untrusted texts: what the index keeps of them. Made in batches, many texts in one pass."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .encodings import carriers
+from .escapes import contextual, may_differ
+from .fold import codes, fold, reads_by_case
+from .hashing import of_literal, sampled_grams, whole_texts
+from .layers import Layer
+from .literals import literals
+from .views import views
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .hashing import Keys
+
+    Owners = NDArray[np.int64]
+
+SHORTEST = 12
+"""Normalised characters from which a short document is found inside a protected text; a shorter one only as a whole."""
+
+_HEAD = struct.Struct("<III")
+
+
+def gram_length(n: int) -> int:
+    """Length k of the sampled grams; every window of n characters holds one that begins at a multiple of n - k + 1."""
+    return max(8, n * 3 // 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Hashes of three kinds (grams, short documents, literals), each with the index of the text it belongs to."""
+
+    grams: tuple[Keys, Owners]
+    shorts: tuple[Keys, Owners]
+    literals: tuple[Keys, Owners]
+
+    def split(self, count: int) -> list[bytes]:
+        """One serialised print for each of the `count` texts."""
+        parts = [
+            _by_owner(hashes, owners, count) for hashes, owners in (self.grams, self.shorts, self.literals)
+        ]
+        return [
+            _HEAD.pack(*(len(hashes) for hashes in row)) + b"".join(h.astype("<u8").tobytes() for h in row)
+            for row in zip(*parts, strict=True)
+        ]
+
+
+def _by_owner(hashes: Keys, owners: Owners, count: int) -> list[Keys]:
+    order = np.argsort(owners, kind="stable")
+    cuts = np.searchsorted(owners[order], np.arange(1, count))
+    return np.split(hashes[order], cuts)
+
+
+def joined(prints: Sequence[bytes]) -> Batch:
+    """The batch of serialised prints. Raises `ValueError` for bytes that are no prints."""
+    parts: list[list[Keys]] = [[], [], []]
+    sizes: list[tuple[int, ...]] = []
+    for data in prints:
+        counts = _HEAD.unpack_from(data) if len(data) >= _HEAD.size else (0, 0, 0)
+        if len(data) != _HEAD.size + 8 * sum(counts):
+            raise ValueError("these bytes are no prints")
+        sizes.append(counts)
+        at = _HEAD.size
+        for part, count in zip(parts, counts, strict=True):
+            part.append(np.frombuffer(data, dtype="<u8", count=count, offset=at).astype(np.uint64))
+            at += 8 * count
+    index = np.arange(len(prints), dtype=np.int64)
+    empty = np.empty(0, dtype=np.uint64)
+    grams, shorts, values = (
+        (np.concatenate([empty, *part]), np.repeat(index, [size[i] for size in sizes] or 0))
+        for i, part in enumerate(parts)
+    )
+    return Batch(grams, shorts, values)
+
+
+def batch(texts: Sequence[str], n: int, first_party: Sequence[str] = ()) -> Batch:
+    """The prints of many texts at once."""
+    pieces: list[bytes] = []
+    owners: list[int] = []
+    layer_texts: list[str] = []
+    layer_owners: list[int] = []
+
+    def read(index: int, text: str) -> None:
+        layer_texts.append(text)
+        layer_owners.append(index)
+        plain = fold(text)
+        pieces.append(codes(plain))
+        owners.append(index)
+        if reads_by_case(text):
+            pieces.append(codes(fold(text, "case")))
+            owners.append(index)
+
+    for index, text in enumerate(texts):
+        if not text.isascii() or may_differ(text):
+            seen: set[str] = set()
+            for layer in contextual(Layer(text)):
+                if layer.text not in seen:
+                    seen.add(layer.text)
+                    read(index, layer.text)
+        else:
+            read(index, text)
+    for index in dict.fromkeys(layer_owners[i] for i in carriers(layer_texts, n)):
+        plain_views = {view.text for view in views(texts[index], n, encoded=False)}
+        for view in views(texts[index], n):
+            if len(view.text) >= n and view.text not in plain_views:
+                pieces.append(codes(view.text))
+                owners.append(index)
+    return Batch(*_hashed(pieces, np.array(owners, dtype=np.int64), n), _literals(texts, first_party))
+
+
+def _hashed(
+    pieces: Sequence[bytes], owners: Owners, n: int
+) -> tuple[tuple[Keys, Owners], tuple[Keys, Owners]]:
+    lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
+    long, short = np.flatnonzero(lengths >= n), np.flatnonzero((lengths > 0) & (lengths < n))
+    k = gram_length(n)
+    grams, which = sampled_grams([pieces[i] for i in long], k, n - k + 1)
+    whole = whole_texts([pieces[i] for i in short], n)
+    return (grams, owners[long][which]), (whole, owners[short])
+
+
+def _literals(texts: Sequence[str], first_party: Sequence[str]) -> tuple[Keys, Owners]:
+    hashes: list[int] = []
+    owners: list[int] = []
+    for index, text in enumerate(texts):
+        found = {of_literal(literal.kind, literal.value) for literal in literals(text, first_party)}
+        hashes += found
+        owners += [index] * len(found)
+    return np.array(hashes, dtype=np.uint64), np.array(owners, dtype=np.int64)
