@@ -100,8 +100,47 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     body: str
 
 
+class StoredRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An item as it is stored, with its place and the keys it is found by."""
+
+    ordinal: int
+    item: ContextItem[Any]
+    content_key: bytes
+    identity: bytes | None
+
+
+class Tombstone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What remains of an erased item: nothing that it said, and enough for its lineage and the log to verify."""
+
+    ordinal: int = 0
+    id: str
+    type: str
+    source: str
+    tenant: str | None
+    created: datetime
+    derived_from: tuple[str, ...]
+    digest: bytes
+    at: datetime
+    reason: str
+
+
+class Census(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How much of one type a tenant holds."""
+
+    tenant: str | None
+    type: str
+    items: int
+    characters: int
+    erased: int
+
+
 class Transaction(Protocol):
-    """One atomic unit of writing in one tenant. Left by an exception, it leaves nothing behind."""
+    """One atomic unit of writing in one tenant. Left by an exception, it leaves nothing behind.
+
+    What is written belongs to the transaction's tenant; an item, document, event or log entry that names
+    another one raises `ScopeError`. (Documents, events and log entries may leave it out.) A transaction is
+    used by one thread, and at most one is open in a thread.
+    """
 
     def next_seq(self, session: str | None, count: int) -> int:
         """Reserve `count` consecutive numbers of a session; the first of them. A session starts at 1."""
@@ -124,15 +163,26 @@ class Transaction(Protocol):
         ...
 
     def texts_since(self, ordinal: int, types: frozenset[str], tenants: Tenants) -> Iterator[TextRow]:
-        """Texts of these types written after `ordinal`, in order; those of this transaction included."""
+        """Texts of these types written after `ordinal`, in order; those of this transaction included.
+
+        A cursor moved by it holds once the transaction has ended well: numbers of one that was undone may be
+        given again. Outside an exclusive transaction of a shared backend it stops before what other writers
+        have not finished, so that no row is ever passed over.
+        """
         ...
 
     def log(self, entries: Sequence[LogEntry]) -> None:
-        """Append decisions to the tenant's chain."""
+        """Append decisions to the tenant's chain.
+
+        An entry that brings its number and link (from an export) is kept as it is.
+
+        Raises:
+            IntegrityError: such an entry does not continue the chain.
+        """
         ...
 
     def put(self, document: Document, *, expected: int | None = None) -> int:
-        """Write a document; its new version.
+        """Write a document; its new version: one more than the stored one; 1 or its own for a new document.
 
         Raises:
             ConflictError: `expected` is given and is not the stored version (0: must not exist).
@@ -145,6 +195,23 @@ class Transaction(Protocol):
 
     def emit(self, event: Event) -> int:
         """Record an invalidation and tell the other handles; its number."""
+        ...
+
+    def erase(self, ids: Sequence[str], at: datetime, reason: str) -> list[str]:
+        """Remove what these items of the tenant say, leaving tombstones; the ids that were erased now.
+
+        Text, key, attributes, parts, labels, content key and identity are gone; an event per item with the
+        reason `erased` tells the other handles. An erased item is found by `tombstones` only; its children
+        and parents stay known.
+        """
+        ...
+
+    def restore(self, tombstones: Sequence[Tombstone]) -> None:
+        """Write tombstones that come from an export.
+
+        Raises:
+            ConflictError: an id exists already.
+        """
         ...
 
 
@@ -166,16 +233,16 @@ class Backend(Protocol):
         ...
 
     def get(self, ids: Sequence[str], tenants: Tenants) -> dict[str, ContextItem[Any]]:
-        """The items that exist among these ids."""
+        """The items that exist among these ids. They are the backend's own: give away copies only."""
         ...
 
     def children(self, ids: Sequence[str], tenants: Tenants) -> dict[str, tuple[str, ...]]:
         """For each id the items derived directly from it, in order of writing."""
         ...
 
-    def session_items(self, session: str, tenants: Tenants, *, after: int = 0, limit: int | None = None) -> list[
-        ContextItem[Any]
-    ]:
+    def session_items(
+        self, session: str, tenants: Tenants, *, after: int = 0, limit: int | None = None
+    ) -> list[ContextItem[Any]]:
         """The items of a session in order of their sequence number, from after `after` on."""
         ...
 
@@ -186,21 +253,49 @@ class Backend(Protocol):
         types: frozenset[str] | None = None,
         source: str | None = None,
         key: str | None = None,
+        subject: str | None = None,
+        expired_at: datetime | None = None,
         after: int = 0,
         limit: int | None = None,
     ) -> Iterator[ContextItem[Any]]:
-        """Items in order of writing."""
+        """Items in order of writing, from after the ordinal `after` on; each filter that is given must match.
+
+        `expired_at`: only items whose `expires_at` is this moment or earlier.
+        """
+        ...
+
+    def rows(self, tenants: Tenants, *, after: int = 0) -> Iterator[StoredRow]:
+        """Items with their ordinals and keys, in order of writing, for exports and rebuilt indexes."""
+        ...
+
+    def tombstones(self, tenants: Tenants, ids: Sequence[str] | None = None) -> dict[str, Tombstone]:
+        """The erased items among these ids, or all of them, in order of writing."""
+        ...
+
+    def census(self, tenants: Tenants) -> list[Census]:
+        """What is stored, by tenant and type."""
+        ...
+
+    def audit(self, tenants: Tenants) -> Iterator[tuple[str, str]]:
+        """Read every stored item again: the id and a stable reason code of each that contradicts its digest
+        (`digest`), the columns it is found by (`columns`), or that cannot be read (`unreadable`)."""
+        ...
+
+    def vacuum(self) -> None:
+        """Give unused space back and remove what erased items left behind in files."""
         ...
 
     def revoked(self, ids: Sequence[str], tenants: Tenants) -> dict[str, str]:
-        """Which of these are revoked, and why."""
+        """Which of these are revoked, and why: the first reason stays."""
         ...
 
     def events(self, tenants: Tenants, *, after: int = 0) -> list[Event]:
         """Invalidations numbered after `after`."""
         ...
 
-    def logged(self, tenants: Tenants, *, after: int = 0, kinds: frozenset[str] | None = None) -> Iterator[LogEntry]:
+    def logged(
+        self, tenants: Tenants, *, after: int = 0, kinds: frozenset[str] | None = None
+    ) -> Iterator[LogEntry]:
         """Decisions in their order."""
         ...
 
@@ -210,6 +305,10 @@ class Backend(Protocol):
 
     def documents(self, kind: str, tenants: Tenants, *, session: str | None = None) -> Iterator[Document]:
         """Documents of a kind, in order of id."""
+        ...
+
+    def tenants(self) -> tuple[str, ...]:
+        """The tenants that have items, sorted; the deployment's own scope is not among them."""
         ...
 
     def close(self) -> None:

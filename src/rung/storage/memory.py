@@ -1,0 +1,623 @@
+"""`MemoryBackend`: for tests and single requests. Nothing is written anywhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from rung.errors import StoreBusyError, StoreError
+from rung.ledger.backend import (
+    Census,
+    Document,
+    Event,
+    LogEntry,
+    NewRow,
+    OriginRow,
+    StoredRow,
+    Tenants,
+    TextRow,
+    Tombstone,
+)
+from rung.records.item import ContextItem
+from rung.storage.cache import ItemCache
+from rung.storage.chain import chained
+from rung.storage.rows import (
+    Types,
+    id_conflict,
+    owned,
+    pack,
+    pack_tombstone,
+    parents_of,
+    problem_of,
+    require_owned,
+    tombstone_of,
+    unpack,
+    unpack_tombstone,
+    version_conflict,
+)
+
+_PAGE = 256
+
+
+class _Slot(NamedTuple):
+    """A stored item. Its text is None once it is erased; the record is then its tombstone's."""
+
+    text: str | None
+    record: bytes
+    type: str
+    shelf: _Shelf
+    id: str
+
+
+class _Numbers:
+    """The items of a session: sequence numbers in order, and the ordinals beside them."""
+
+    __slots__ = ("ordinals", "seqs")
+
+    def __init__(self) -> None:
+        self.seqs = array("q")
+        self.ordinals = array("q")
+
+    def add(self, seq: int, ordinal: int) -> None:
+        place = bisect_right(self.seqs, seq) if self.seqs and seq < self.seqs[-1] else len(self.seqs)
+        self.seqs.insert(place, seq)
+        self.ordinals.insert(place, ordinal)
+
+
+class _Shelf:
+    """Everything of one tenant, so that no query can reach into another's."""
+
+    def __init__(self, tenant: str | None) -> None:
+        self.tenant = tenant
+        self.ordinals = array("q")
+        # content key → ordinals of the first registration of each type; one alone is held bare
+        self.origins: dict[bytes, int | tuple[int, ...]] = {}
+        self.identities: dict[bytes, int] = {}
+        self.sessions: dict[str, _Numbers] = {}
+        self.counters: dict[str | None, int] = {}
+        self.revoked: dict[str, str] = {}
+        self.documents: dict[tuple[str, str], Document] = {}
+        self.log: list[LogEntry] = []
+        self.events: list[Event] = []
+        # parent id → ordinals of its children, made when first asked for, up to the ordinal `followed`
+        self.children: dict[str, array[int]] = {}
+        self.followed = 0
+
+
+class _Staged(NamedTuple):
+    """A row of a transaction that has not ended."""
+
+    ordinal: int
+    row: NewRow
+    text: str
+    record: bytes
+
+
+class _Transaction:
+    """Holds what is written until the transaction ends well."""
+
+    def __init__(self, store: MemoryBackend, shelf: _Shelf) -> None:
+        self.store = store
+        self.shelf = shelf
+        self.counters: dict[str | None, int] = {}
+        self.rows: list[_Staged] = []
+        self.ids: set[str] = set()
+        self.claimed: dict[bytes, str] = {}
+        self.entries: list[LogEntry] = []
+        self.documents: dict[tuple[str, str], Document] = {}
+        self.revoked: dict[str, str] = {}
+        self.events: list[Event] = []
+        self.erased: dict[str, Tombstone] = {}
+        self.restored: list[Tombstone] = []
+
+    def next_seq(self, session: str | None, count: int) -> int:
+        last = self.counters.get(session, self.shelf.counters.get(session, 0))
+        self.counters[session] = last + count
+        return last + 1
+
+    def origins(self, keys: Sequence[bytes], tenants: Tenants) -> dict[bytes, tuple[OriginRow, ...]]:
+        wanted = {key for key in keys if key}
+        found: dict[bytes, dict[str, OriginRow]] = {}
+        for key in wanted:
+            for shelf in self.store.shelves(tenants):
+                held = shelf.origins.get(key, ())
+                for ordinal in (held,) if isinstance(held, int) else held:
+                    self._note(found, key, self.store.origin(ordinal))
+        if self.shelf.tenant in tenants:
+            for staged in self.rows:
+                if staged.row.content_key in wanted:
+                    self._note(found, staged.row.content_key, _origin(staged.ordinal, staged.row.item))
+        return {key: tuple(sorted(rows.values(), key=lambda row: row.ordinal)) for key, rows in found.items()}
+
+    @staticmethod
+    def _note(found: dict[bytes, dict[str, OriginRow]], key: bytes, row: OriginRow) -> None:
+        rows = found.setdefault(key, {})
+        first = rows.get(row.type)
+        if first is None or row.ordinal < first.ordinal:
+            rows[row.type] = row
+
+    def identities(self, identities: Sequence[bytes]) -> dict[bytes, str]:
+        found: dict[bytes, str] = {}
+        for given in identities:
+            item_id = self._holder(given)
+            if item_id is not None:
+                found[given] = item_id
+        return found
+
+    def _holder(self, identity: bytes) -> str | None:
+        if identity in self.claimed:
+            return self.claimed[identity]
+        ordinal = self.shelf.identities.get(identity)
+        return None if ordinal is None else self.store.slots[ordinal - 1].id
+
+    def insert(self, rows: Sequence[NewRow]) -> list[str]:
+        require_owned(rows, self.shelf.tenant)
+        packed = [pack(row.item) for row in rows]
+        out: list[str] = []
+        staged: list[_Staged] = []
+        claimed: dict[bytes, str] = {}
+        ids: set[str] = set()
+        following = len(self.store.slots) + len(self.rows) + len(self.restored)
+        for row, (text, record) in zip(rows, packed, strict=True):
+            if row.identity is not None:
+                holder = claimed.get(row.identity) or self._holder(row.identity)
+                if holder is not None:
+                    out.append(holder)
+                    continue
+            self._require_new(row.item.id, ids)
+            if row.identity is not None:
+                claimed[row.identity] = row.item.id
+            ids.add(row.item.id)
+            following += 1
+            staged.append(_Staged(following, row, text, record))
+            out.append(row.item.id)
+        self.rows += staged
+        self.claimed |= claimed
+        self.ids |= ids
+        return out
+
+    def _require_new(self, item_id: str, ids: set[str]) -> None:
+        if item_id in ids or item_id in self.ids or item_id in self.store.by_id:
+            raise id_conflict(item_id)
+
+    def texts_since(self, ordinal: int, types: frozenset[str], tenants: Tenants) -> Iterator[TextRow]:
+        for place, slot in self.store.slots_after(ordinal, tenants):
+            if slot.text is not None and slot.type in types and slot.id not in self.erased:
+                row = self.store.origin(place)
+                yield TextRow(
+                    ordinal=place,
+                    item_id=row.item_id,
+                    type=row.type,
+                    source=row.source,
+                    tenant=row.tenant,
+                    text=slot.text,
+                )
+        if self.shelf.tenant in tenants:
+            for staged in list(self.rows):
+                item = staged.row.item
+                if staged.ordinal > ordinal and item.type.name in types:
+                    yield TextRow(
+                        ordinal=staged.ordinal,
+                        item_id=item.id,
+                        type=item.type.name,
+                        source=item.source,
+                        tenant=self.shelf.tenant,
+                        text=staged.text,
+                    )
+
+    def log(self, entries: Sequence[LogEntry]) -> None:
+        for entry in entries:
+            last = self.entries[-1:] or self.shelf.log[-1:]
+            previous = last[0].link if last else b""
+            number = self.store.log_number + 1 + len(self.entries)
+            if self.entries:
+                number = max(number, self.entries[-1].number + 1)
+            self.entries.append(chained(previous, number, owned(entry, self.shelf.tenant)))
+
+    def put(self, document: Document, *, expected: int | None = None) -> int:
+        document = owned(document, self.shelf.tenant)
+        place = (document.kind, document.id)
+        stored = self.documents.get(place) or self.shelf.documents.get(place)
+        actual = 0 if stored is None else stored.version
+        if expected is not None and expected != actual:
+            raise version_conflict(document, expected, actual)
+        version = max(document.version, 1) if stored is None else actual + 1
+        self.documents[place] = msgspec.structs.replace(document, version=version)
+        return version
+
+    def revoke(self, ids: Sequence[str], at: datetime, reason: str) -> None:
+        for item_id in ids:
+            if item_id in self.ids or self._slot(item_id) is not None:
+                self.revoked.setdefault(item_id, reason)
+
+    def _slot(self, item_id: str) -> tuple[int, _Slot] | None:
+        ordinal = self.store.by_id.get(item_id)
+        if ordinal is None or self.store.slots[ordinal - 1].shelf is not self.shelf:
+            return None
+        return ordinal, self.store.slots[ordinal - 1]
+
+    def emit(self, event: Event) -> int:
+        number = self.store.event_number + len(self.events) + 1
+        self.events.append(msgspec.structs.replace(owned(event, self.shelf.tenant), number=number))
+        return number
+
+    def erase(self, ids: Sequence[str], at: datetime, reason: str) -> list[str]:
+        gone: list[str] = []
+        for item_id in dict.fromkeys(ids):
+            found = self._slot(item_id)
+            if found is None or item_id in self.erased or found[1].text is None:
+                continue
+            ordinal, slot = found
+            item = unpack("", slot.record, self.store.types, item_id)
+            self.erased[item_id] = tombstone_of(item, at, reason, ordinal)
+            self.emit(Event(tenant=self.shelf.tenant, at=at, item_id=item_id, reason="erased"))
+            gone.append(item_id)
+        return gone
+
+    def restore(self, tombstones: Sequence[Tombstone]) -> None:
+        ordinal = len(self.store.slots) + len(self.rows) + len(self.restored)
+        ids: set[str] = set()
+        for number, tombstone in enumerate(tombstones, ordinal + 1):
+            self._require_new(tombstone.id, ids)
+            ids.add(tombstone.id)
+            self.restored.append(msgspec.structs.replace(tombstone, tenant=self.shelf.tenant, ordinal=number))
+        self.ids |= ids
+
+
+class MemoryBackend:
+    """Keeps packed copies of items: what is done to a handle outside never changes what is stored.
+
+    Args:
+        types: the context types by name.
+        busy_timeout: how long a write waits for another one, in seconds.
+        cache: how many unpacked items are held ready.
+    """
+
+    name = "memory"
+    shared = False
+
+    def __init__(self, types: Types, *, busy_timeout: float = 30.0, cache: int = 20_000) -> None:
+        self.types = types
+        self.slots: list[_Slot] = []
+        self.by_id: dict[str, int] = {}
+        self.log_number = 0
+        self.event_number = 0
+        self._shelves: dict[str | None, _Shelf] = {}
+        self._busy_timeout = busy_timeout
+        self._cache = ItemCache(cache)
+        # Writers come one after another; `_state` is held for moments, while what they wrote is put in place.
+        self._writing = threading.Lock()
+        self._writer: int | None = None
+        self._state = threading.Lock()
+
+    @contextmanager
+    def write(self, tenant: str | None, *, exclusive: bool = False) -> Iterator[_Transaction]:
+        if self._writer == threading.get_ident():
+            raise StoreError("a write is open in this thread already (end it before the next one)")
+        started = time.monotonic()
+        if not self._writing.acquire(timeout=self._busy_timeout):
+            waited = time.monotonic() - started
+            raise StoreBusyError(
+                f"another write holds the store for {waited:.1f} s (keep writes short, "
+                "or raise busy_timeout)",
+                waited=waited,
+            )
+        try:
+            self._writer = threading.get_ident()
+            with self._state:
+                shelf = self._shelves.get(tenant) or _Shelf(tenant)
+            tx = _Transaction(self, shelf)
+            yield tx
+            with self._state:
+                self._apply(tx)
+        finally:
+            self._writer = None
+            self._writing.release()
+
+    def _apply(self, tx: _Transaction) -> None:
+        shelf = self._shelves.setdefault(tx.shelf.tenant, tx.shelf)
+        shelf.counters |= tx.counters
+        placed: list[_Staged | Tombstone] = sorted([*tx.rows, *tx.restored], key=lambda row: row.ordinal)
+        for staged in placed:
+            if isinstance(staged, Tombstone):
+                self._place(_Slot(None, pack_tombstone(staged), staged.type, shelf, staged.id))
+                continue
+            item = staged.row.item
+            ordinal = self._place(_Slot(staged.text, staged.record, item.type.name, shelf, item.id))
+            if staged.row.identity is not None:
+                shelf.identities[staged.row.identity] = ordinal
+            if item.session is not None:
+                shelf.sessions.setdefault(item.session, _Numbers()).add(item.seq, ordinal)
+            self._first(shelf, staged.row.content_key, ordinal)
+        shelf.log += tx.entries
+        self.log_number = max([self.log_number, *(entry.number for entry in tx.entries[-1:])])
+        shelf.documents |= tx.documents
+        shelf.revoked = tx.revoked | shelf.revoked
+        shelf.events += tx.events
+        self.event_number += len(tx.events)
+        if tx.erased:
+            self._bury(shelf, tx.erased)
+
+    def _place(self, slot: _Slot) -> int:
+        self.slots.append(slot)
+        ordinal = len(self.slots)
+        self.by_id[slot.id] = ordinal
+        slot.shelf.ordinals.append(ordinal)
+        return ordinal
+
+    def _first(self, shelf: _Shelf, key: bytes, ordinal: int) -> None:
+        if not key:
+            return
+        held = shelf.origins.get(key)
+        if held is None:
+            shelf.origins[key] = ordinal
+            return
+        first = (held,) if isinstance(held, int) else held
+        if all(self.slots[place - 1].type != self.slots[ordinal - 1].type for place in first):
+            shelf.origins[key] = (*first, ordinal)
+
+    def _bury(self, shelf: _Shelf, erased: dict[str, Tombstone]) -> None:
+        gone = {tombstone.ordinal for tombstone in erased.values()}
+        keys: set[bytes] = set()
+        for key, held in shelf.origins.items():
+            if not gone.isdisjoint((held,) if isinstance(held, int) else held):
+                keys.add(key)
+        for tombstone in erased.values():
+            slot = self.slots[tombstone.ordinal - 1]
+            self.slots[tombstone.ordinal - 1] = slot._replace(text=None, record=pack_tombstone(tombstone))
+        shelf.identities = {key: place for key, place in shelf.identities.items() if place not in gone}
+        for numbers in shelf.sessions.values():
+            kept = [
+                (seq, place)
+                for seq, place in zip(numbers.seqs, numbers.ordinals, strict=True)
+                if place not in gone
+            ]
+            numbers.seqs = array("q", [seq for seq, _ in kept])
+            numbers.ordinals = array("q", [place for _, place in kept])
+        self._cache.clear()
+
+    # reading
+
+    def shelves(self, tenants: Tenants) -> list[_Shelf]:
+        """The shelves of these tenants that exist."""
+        return [shelf for tenant in dict.fromkeys(tenants) if (shelf := self._shelves.get(tenant))]
+
+    def origin(self, ordinal: int) -> OriginRow:
+        """An item as an origin."""
+        slot = self.slots[ordinal - 1]
+        return _origin(ordinal, unpack("", slot.record, self.types, slot.id))
+
+    def slots_after(self, ordinal: int, tenants: Tenants) -> Iterator[tuple[int, _Slot]]:
+        """The slots of these tenants after an ordinal, in order, read a page at a time."""
+        while True:
+            with self._state:
+                shelves = self.shelves(tenants)
+                starts = [bisect_right(shelf.ordinals, ordinal) for shelf in shelves]
+                page = sorted(
+                    place
+                    for shelf, start in zip(shelves, starts, strict=True)
+                    for place in shelf.ordinals[start : start + _PAGE]
+                )[:_PAGE]
+                slots = [(place, self.slots[place - 1]) for place in page]
+            yield from slots
+            if len(page) < _PAGE:
+                return
+            ordinal = page[-1]
+
+    def _unpacked(self, slots: list[tuple[str, bytes, str]]) -> list[ContextItem[Any]]:
+        generation = self._cache.generation
+        items = [unpack(text, record, self.types, item_id) for text, record, item_id in slots]
+        return self._cache.keep(items, generation)
+
+    def get(self, ids: Sequence[str], tenants: Tenants) -> dict[str, ContextItem[Any]]:
+        found = self._cache.find(list(ids), tenants)
+        missing = [item_id for item_id in dict.fromkeys(ids) if item_id not in found]
+        if missing:
+            with self._state:
+                slots: list[tuple[str, bytes, str]] = []
+                for item_id in missing:
+                    ordinal = self.by_id.get(item_id)
+                    slot = None if ordinal is None else self.slots[ordinal - 1]
+                    if slot is not None and slot.text is not None and slot.shelf.tenant in tenants:
+                        slots.append((slot.text, slot.record, slot.id))
+            found |= {item.id: item for item in self._unpacked(slots)}
+        return found
+
+    def children(self, ids: Sequence[str], tenants: Tenants) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        with self._state:
+            shelves = self.shelves(tenants)
+            for shelf in shelves:
+                self._follow(shelf)
+            for item_id in dict.fromkeys(ids):
+                places = sorted(place for shelf in shelves for place in shelf.children.get(item_id, ()))
+                if places:
+                    found[item_id] = tuple(self.slots[place - 1].id for place in places)
+        return found
+
+    def _follow(self, shelf: _Shelf) -> None:
+        for place in shelf.ordinals[bisect_right(shelf.ordinals, shelf.followed) :]:
+            slot = self.slots[place - 1]
+            if slot.text is None:
+                parents = unpack_tombstone(slot.record, place).derived_from
+            else:
+                parents = parents_of(slot.record)
+            for parent in dict.fromkeys(parents):
+                shelf.children.setdefault(parent, array("q")).append(place)
+            shelf.followed = place
+
+    def session_items(
+        self, session: str, tenants: Tenants, *, after: int = 0, limit: int | None = None
+    ) -> list[ContextItem[Any]]:
+        with self._state:
+            places: list[tuple[int, int]] = []
+            for shelf in self.shelves(tenants):
+                numbers = shelf.sessions.get(session)
+                if numbers is not None:
+                    start = bisect_right(numbers.seqs, after)
+                    stop = len(numbers.seqs) if limit is None else start + limit
+                    places += zip(numbers.seqs[start:stop], numbers.ordinals[start:stop], strict=True)
+            places.sort()
+            slots = [self.slots[place - 1] for _, place in places[:limit]]
+        wanted = [slot.id for slot in slots]
+        held = self._cache.find(wanted, tenants)
+        fresh = self._unpacked(
+            [(slot.text or "", slot.record, slot.id) for slot in slots if slot.id not in held]
+        )
+        held |= {item.id: item for item in fresh}
+        return [held[item_id] for item_id in wanted]
+
+    def items(
+        self,
+        tenants: Tenants,
+        *,
+        types: frozenset[str] | None = None,
+        source: str | None = None,
+        key: str | None = None,
+        subject: str | None = None,
+        expired_at: datetime | None = None,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> Iterator[ContextItem[Any]]:
+        left = limit
+        for _, slot in self.slots_after(after, tenants):
+            if left == 0:
+                return
+            if slot.text is None or (types is not None and slot.type not in types):
+                continue
+            held = self._cache.find([slot.id], tenants)
+            item = held[slot.id] if held else unpack(slot.text, slot.record, self.types, slot.id)
+            if (
+                (source is None or item.source == source)
+                and (key is None or item.key == key)
+                and (subject is None or item.labels.subject == subject)
+                and (expired_at is None or (item.expires_at is not None and item.expires_at <= expired_at))
+            ):
+                left = None if left is None else left - 1
+                yield item
+
+    def rows(self, tenants: Tenants, *, after: int = 0) -> Iterator[StoredRow]:
+        with self._state:
+            keys = {
+                place: key
+                for shelf in self.shelves(tenants)
+                for key, held in shelf.origins.items()
+                for place in ((held,) if isinstance(held, int) else held)
+            }
+            identities = {
+                place: key for shelf in self.shelves(tenants) for key, place in shelf.identities.items()
+            }
+        for place, slot in self.slots_after(after, tenants):
+            if slot.text is not None:
+                yield StoredRow(
+                    ordinal=place,
+                    item=unpack(slot.text, slot.record, self.types, slot.id),
+                    content_key=keys.get(place, b""),
+                    identity=identities.get(place),
+                )
+
+    def tenants(self) -> tuple[str, ...]:
+        with self._state:
+            return tuple(
+                sorted(name for name, shelf in self._shelves.items() if name is not None and shelf.ordinals)
+            )
+
+    def revoked(self, ids: Sequence[str], tenants: Tenants) -> dict[str, str]:
+        with self._state:
+            return {
+                item_id: shelf.revoked[item_id]
+                for shelf in self.shelves(tenants)
+                for item_id in ids
+                if item_id in shelf.revoked
+            }
+
+    def tombstones(self, tenants: Tenants, ids: Sequence[str] | None = None) -> dict[str, Tombstone]:
+        wanted = None if ids is None else set(ids)
+        return {
+            slot.id: unpack_tombstone(slot.record, place)
+            for place, slot in self.slots_after(0, tenants)
+            if slot.text is None and (wanted is None or slot.id in wanted)
+        }
+
+    def events(self, tenants: Tenants, *, after: int = 0) -> list[Event]:
+        with self._state:
+            shelves = self.shelves(tenants)
+            found = [event for shelf in shelves for event in shelf.events if event.number > after]
+        return sorted(found, key=lambda event: event.number)
+
+    def logged(
+        self, tenants: Tenants, *, after: int = 0, kinds: frozenset[str] | None = None
+    ) -> Iterator[LogEntry]:
+        with self._state:
+            found = [
+                entry
+                for shelf in self.shelves(tenants)
+                for entry in shelf.log
+                if entry.number > after and (kinds is None or entry.kind in kinds)
+            ]
+        found.sort(key=lambda entry: entry.number)
+        yield from found
+
+    def document(self, kind: str, id: str, tenants: Tenants) -> Document | None:
+        with self._state:
+            for shelf in self.shelves(tenants):
+                found = shelf.documents.get((kind, id))
+                if found is not None:
+                    return found
+        return None
+
+    def documents(self, kind: str, tenants: Tenants, *, session: str | None = None) -> Iterator[Document]:
+        with self._state:
+            found = [
+                document
+                for shelf in self.shelves(tenants)
+                for document in shelf.documents.values()
+                if document.kind == kind and (session is None or document.session == session)
+            ]
+        found.sort(key=lambda document: document.id)
+        yield from found
+
+    def census(self, tenants: Tenants) -> list[Census]:
+        counts: dict[tuple[str | None, str], list[int]] = {}
+        for _, slot in self.slots_after(0, tenants):
+            count = counts.setdefault((slot.shelf.tenant, slot.type), [0, 0, 0])
+            count[2 if slot.text is None else 0] += 1
+            count[1] += len(slot.text or "")
+        return [
+            Census(tenant=tenant, type=kind, items=items, characters=characters, erased=erased)
+            for (tenant, kind), (items, characters, erased) in sorted(
+                counts.items(), key=lambda entry: (entry[0][0] is not None, entry[0][0] or "", entry[0][1])
+            )
+        ]
+
+    def audit(self, tenants: Tenants) -> Iterator[tuple[str, str]]:
+        for _, slot in self.slots_after(0, tenants):
+            if slot.text is not None:
+                problem = problem_of(slot.text, slot.record, self.types, slot.shelf.tenant, slot.id)
+                if problem is not None:
+                    yield slot.id, problem
+
+    def vacuum(self) -> None:
+        """Nothing to do: erased items leave nothing behind."""
+
+    def close(self) -> None:
+        """Drop the cache; what is stored ends with the object."""
+        self._cache.clear()
+
+
+def _origin(ordinal: int, item: ContextItem[Any]) -> OriginRow:
+    return OriginRow(
+        ordinal=ordinal,
+        item_id=item.id,
+        type=item.type.name,
+        source=item.source,
+        tenant=item.labels.tenant,
+    )

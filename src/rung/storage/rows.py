@@ -1,0 +1,208 @@
+"""What is stored of an item: its text and one compact record of the rest, the same on each backend."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import msgspec
+
+from rung.errors import ConflictError, InputError, IntegrityError, ScopeError
+from rung.ledger.backend import Document, Event, LogEntry, NewRow, Tenants, Tombstone
+from rung.records.canonical import canonical_text
+from rung.records.codec import ROW_VERSION, ItemRow, from_row
+from rung.records.item import ContextItem, body
+from rung.records.types import ContextType
+
+T = TypeVar("T")
+Owned = TypeVar("Owned", Document, Event, LogEntry)
+
+Types = Mapping[str, type[ContextType]]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_UNSTORABLE = re.compile("[\ud800-\udfff\x00]")
+
+
+class Record(ItemRow, frozen=True, kw_only=True, gc=False, array_like=True):
+    """An item without its text, as an array: the names of its fields are not repeated in each row."""
+
+
+_HEAD = ("v", "type", "id", "source", "text")
+_TAIL = Record.__struct_fields__[len(_HEAD) :]
+_tail_of = attrgetter(*_TAIL)
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
+_decode = msgspec.msgpack.Decoder(Record).decode
+_decode_tombstone = msgspec.msgpack.Decoder(Tombstone).decode
+
+
+def pack(item: ContextItem[Any]) -> tuple[str, bytes]:
+    """The text of an item and the record of its other fields.
+
+    Raises:
+        InputError: a field holds NUL or a lone surrogate, which not every backend can keep.
+    """
+    text = canonical_text(body(item))[0]
+    for field, value in (
+        ("id", item.id),
+        ("source", item.source),
+        ("session", item.session),
+        ("key", item.key),
+        ("tenant", item.labels.tenant),
+        ("subject", item.labels.subject),
+    ):
+        if value is not None and not storable(value):
+            canonical_text(value, field)
+    try:
+        return text, _encode((ROW_VERSION, item.type.name, item.id, item.source, "", *_tail_of(item)))
+    except UnicodeEncodeError as problem:
+        raise InputError(
+            f"item `{item.id}` holds a lone surrogate (decode its fields with errors='replace')", field="item"
+        ) from problem
+
+
+def unpack(text: str, record: bytes, types: Types, item_id: str = "") -> ContextItem[Any]:
+    """The item of a text and a record.
+
+    Raises:
+        IntegrityError: the record cannot be read, or has a type that is not among `types`.
+    """
+    try:
+        row = _decode(record)
+    except (msgspec.MsgspecError, ValueError) as problem:
+        raise IntegrityError(
+            f"the record of item `{item_id}` cannot be read (restore it from a copy)", culprits=(item_id,)
+        ) from problem
+    kind = types.get(row.type)
+    if kind is None:
+        return from_row(row, types)
+    return ContextItem(
+        type=kind,
+        _body=text,
+        id=row.id,
+        source=row.source,
+        **dict(zip(_TAIL, _tail_of(row), strict=True)),
+    )
+
+
+def parents_of(record: bytes) -> tuple[str, ...]:
+    """The parents that a record names."""
+    return _decode(record).derived_from
+
+
+def tombstone_of(item: ContextItem[Any], at: datetime, reason: str, ordinal: int) -> Tombstone:
+    """What remains of an item."""
+    return Tombstone(
+        ordinal=ordinal,
+        id=item.id,
+        type=item.type.name,
+        source=item.source,
+        tenant=item.labels.tenant,
+        created=item.created,
+        derived_from=item.derived_from,
+        digest=item.digest,
+        at=at,
+        reason=reason,
+    )
+
+
+def pack_tombstone(tombstone: Tombstone) -> bytes:
+    """The record of a tombstone; its ordinal is kept beside it."""
+    return _encode(msgspec.structs.replace(tombstone, ordinal=0))
+
+
+def unpack_tombstone(record: bytes, ordinal: int) -> Tombstone:
+    """The tombstone of a record."""
+    return msgspec.structs.replace(_decode_tombstone(record), ordinal=ordinal)
+
+
+def problem_of(text: str, record: bytes, types: Types, tenant: str | None, item_id: str) -> str | None:
+    """Why a stored item contradicts itself: `unreadable`, `columns` or `digest`; None where it does not."""
+    try:
+        item = unpack(text, record, types, item_id)
+        if item.id != item_id or item.labels.tenant != tenant:
+            return "columns"
+        return None if item.computed_digest() == item.digest else "digest"
+    except (IntegrityError, UnicodeEncodeError):
+        return "unreadable"
+
+
+def storable(value: str) -> bool:
+    """Whether each backend can keep this text; where it cannot, nothing with this name is stored."""
+    return ("\x00" not in value) if value.isascii() else _UNSTORABLE.search(value) is None
+
+
+def known_names(values: Iterable[str]) -> list[str]:
+    """The distinct names among these that can be stored at all."""
+    return [value for value in dict.fromkeys(values) if storable(value)]
+
+
+def scope_key(name: str | None) -> str:
+    """A tenant or session as a column: None and each string, the empty one too, are distinct exact values."""
+    return "-" if name is None else "=" + name
+
+
+def scope_name(key: str) -> str | None:
+    """The tenant or session of a column."""
+    return None if key == "-" else key[1:]
+
+
+def scope_keys(tenants: Tenants) -> list[str]:
+    """The columns of these tenants; those that cannot be stored have no rows."""
+    return [scope_key(name) for name in dict.fromkeys(tenants) if name is None or storable(name)]
+
+
+def owned(given: Owned, tenant: str | None) -> Owned:
+    """A document, event or log entry with the tenant of its transaction.
+
+    Raises:
+        ScopeError: it names another tenant.
+    """
+    if given.tenant == tenant:
+        return given
+    if given.tenant is None:
+        return msgspec.structs.replace(given, tenant=tenant)
+    raise _foreign(type(given).__name__.lower())
+
+
+def require_owned(rows: Sequence[NewRow], tenant: str | None) -> None:
+    """ScopeError unless each item belongs to the transaction's tenant."""
+    for row in rows:
+        if row.item.labels.tenant != tenant:
+            raise _foreign(f"item `{row.item.id}`")
+
+
+def _foreign(what: str) -> ScopeError:
+    return ScopeError(
+        f"{what} belongs to another tenant than the transaction (begin a write in its own tenant)",
+        reason="other_tenant",
+    )
+
+
+def id_conflict(item_id: str) -> ConflictError:
+    """The error for an id that exists already."""
+    return ConflictError(
+        f"the id `{item_id}` exists already (ids are unique: check the id factory)", item_id=item_id
+    )
+
+
+def version_conflict(document: Document, expected: int, actual: int) -> ConflictError:
+    """The error for a document that another writer changed."""
+    return ConflictError(
+        f"{document.kind} `{document.id}` has version {actual}, not {expected} (read it again, then write)",
+        expected=expected,
+        actual=actual,
+    )
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970 UTC: exact, and ordered as the moments are."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def moment(micros: int) -> datetime:
+    """The aware UTC datetime of a number of microseconds since 1970."""
+    return _EPOCH + timedelta(microseconds=micros)
