@@ -1,4 +1,5 @@
-"""Fingerprints of untrusted text: what a protected text shares with it is found by construction, with no model."""
+"""Fingerprints of untrusted text: what a protected text shares with it is found by construction, with no
+model."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Base64, hexadecimal and rot13 runs inside a text, decoded with the span of each character.
 
-Nothing is guessed from how an encoded run is wrapped: every character outside the alphabet is skipped, every alignment
-is decoded, and what counts is whether a stretch of the decoded bytes is text (valid UTF-8 without control characters)
-of at least the needed length. The work is a fixed number of passes over the text.
+Nothing is guessed from how an encoded run is wrapped: every character outside the alphabet is skipped,
+every alignment is decoded, and what counts is whether a stretch of the decoded bytes is text (valid UTF-8
+without control characters) of at least the needed length. The work is a fixed number of passes over the text.
 """
 
 from __future__ import annotations
@@ -178,18 +178,20 @@ def _from_hex(layer: Layer, name: Sequence[str], data: Bytes, rot13: bool, least
         for shift in range(2):
             pairs = (len(nibbles) - shift) // 2
             cut = slice(shift, shift + 2 * pairs)
-            flat = nibbles[cut][0::2] << 4 | nibbles[cut][1::2]
+            flat = (nibbles[cut][0::2] << 4 | nibbles[cut][1::2]).astype(np.uint8)
             firsts, lasts = at[cut][0::2], at[cut][1::2] + 1
             for start, end in text_runs(flat, least):
                 yield _piece(layer, name, flat[start:end], firsts[start:end], lasts[start:end])
 
 
 _JOINT = b"////z____"
-"""Between joined texts: bytes that are no text in either base64 alphabet, and a letter that ends a hex run."""
+"""Between joined texts: bytes that are no text in either base64 alphabet, and a letter that ends a hex
+run."""
 
 
 def carriers(texts: Sequence[str], least: int) -> list[int]:
-    """Indices of texts in which an encoded run of at least `least` bytes of text may be: a superset, cheap for many."""
+    """Indices of texts in which an encoded run of at least `least` bytes of text may be: a superset, cheap
+    for many."""
     # A full-width letter is the one non-ASCII form that is read as part of an encoded run.
     joined = _JOINT.join(
         text.encode("ascii") if text.isascii() else _ascii_bytes(text).tobytes() for text in texts
@@ -216,7 +218,8 @@ def _note(found: set[int], places: Indices, joined: bytes, skipped: NDArray[np.b
 
 def _base64_places(joined: bytes, table: Bytes, least: int) -> Indices:
     values = np.frombuffer(joined.translate(table.tobytes(), _where(table, _SKIP)), dtype=np.uint8)
-    # A run of `least` bytes holds at least this many whole groups of three: look at three of them, evenly spaced.
+    # A run of `least` bytes holds at least this many whole groups of three: look at three of them, evenly
+    # spaced.
     spacing = max((least - 4) // 3 // 3, 1)
     found: list[Indices] = []
     for shift in range(4):

@@ -1,4 +1,5 @@
-"""Escapes and markup: what a reader, a browser or a parser would see instead of the characters that are written."""
+"""Escapes and markup: what a reader, a browser or a parser would see instead of the characters that are
+written."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
 """The characters of a normalised text: which are kept, and which count as the same.
 
-Only letters and digits remain, in one canonical form each: compatibility forms and combining marks are taken apart, case
-is folded, look-alikes become their prototype (UTS #39), and what differs only by font or by case of a look-alike
-(`i l 1`, `o 0`, `m rn`) is one class. Everything else (white space, punctuation, controls, zero-width, bidirectional
-and tag characters, variation selectors) is dropped, so its presence or absence makes no difference.
+Only letters and digits remain, in one canonical form each: compatibility forms and combining marks are
+taken apart, case is folded, look-alikes become their prototype (UTS #39), and what differs only by font or
+by case of a look-alike (`i l 1`, `o 0`, `m rn`) is one class. Everything else (white space, punctuation,
+controls, zero-width, bidirectional and tag characters, variation selectors) is dropped, so its presence or
+absence makes no difference.
 
-The fold works character by character: the fold of a passage is a substring of the fold of every text that holds it.
+The fold works character by character: the fold of a passage is a substring of the fold of every text that
+holds it.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ _ROT13_TABLE, _ = _ascii_table(rot13=True)
 
 @cache
 def _confusables() -> dict[str, str]:
-    text = resources.files(__package__).joinpath("confusables.tsv").read_text("utf-8")
+    text = resources.files("rung.ledger.fingerprint").joinpath("confusables.tsv").read_text("utf-8")
     found: dict[str, str] = {}
     for line in text.splitlines():
         if not line.startswith("#"):
@@ -152,7 +154,8 @@ def fold_origins(text: str, variant: Variant = "look") -> NDArray[np.int64]:
 
 
 def codes(text: str) -> bytes:
-    """One byte for each character of a folded text, for hashing: ASCII as it is, the rest hashed to 128..255."""
+    """One byte for each character of a folded text, for hashing: ASCII as it is, the rest hashed to
+    128..255."""
     if text.isascii():
         return text.encode("ascii")
     import numpy as np

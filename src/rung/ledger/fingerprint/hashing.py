@@ -1,7 +1,7 @@
 """Hashes of k-grams and of whole short texts, over the bytes of `fold.codes`.
 
-A key holds 36 bits of hash above 28 bits of document number, so that a sorted array of keys is an index. The hashes
-only nominate: what they find is verified on the text.
+A key holds 36 bits of hash above 28 bits of document number, so that a sorted array of keys is an index.
+The hashes only nominate: what they find is verified on the text.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def every_gram(data: bytes, k: int) -> Keys:
 
 
 def sampled_grams(texts: Sequence[bytes], k: int, stride: int) -> tuple[Keys, NDArray[np.int64]]:
-    """Hashes of the k-grams at offsets 0, stride, 2·stride, … of each text, and the index of the text of each."""
+    """Hashes of the k-grams at offsets 0, stride, 2·stride, … of each text, and the index of the text of
+    each."""
     # Each text is padded to whole strides, so that all samples of all texts lie on one stride.
     padded = b"".join([text.ljust(-(-len(text) // stride) * stride, b"\0") for text in texts])
     lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
@@ -77,7 +78,8 @@ def sampled_grams(texts: Sequence[bytes], k: int, stride: int) -> tuple[Keys, ND
 
 @cache
 def _powers(base: int, count: int) -> Keys:
-    values, value = [], 1
+    values: list[int] = []
+    value = 1
     for _ in range(count):
         values.append(value)
         value = value * base % _WORD
@@ -85,7 +87,8 @@ def _powers(base: int, count: int) -> Keys:
 
 
 def whole_texts(texts: Sequence[bytes], most: int) -> Keys:
-    """A hash for each text of at most `most` bytes; `substrings` gives the same for a part of a longer text."""
+    """A hash for each text of at most `most` bytes; `substrings` gives the same for a part of a longer
+    text."""
     padded = b"".join([text.ljust(most, b"\0") for text in texts])
     table = np.frombuffer(padded, dtype=np.uint8).reshape(len(texts), most).astype(np.uint64)
     return _finished((table * _powers(_BASE, most)).sum(axis=1, dtype=np.uint64))

@@ -1,8 +1,9 @@
 """The index of what untrusted documents brought in, and the check of a protected text against it.
 
-Documents are numbers below 2**28. The untrusted side is cheap: of each view only every (n - k + 1)-th k-gram is kept. The protected
-side looks up the k-gram at every offset: a shared window of n characters holds exactly one sampled gram of the
-document, so no shared run of n characters is missed. What the grams nominate is verified on the text.
+Documents are numbers below 2**28. The untrusted side is cheap: of each view only every (n - k + 1)-th
+k-gram is kept. The protected side looks up the k-gram at every offset: a shared window of n characters
+holds exactly one sampled gram of the document, so no shared run of n characters is missed. What the grams
+nominate is verified on the text.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _KEPT_TEXTS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A text that an earlier protected item holds; what it shares with documents from number `since` on is no hit."""
+    """A text that an earlier protected item holds; what it shares with documents from number `since` on is
+    no hit."""
 
     text: str
     since: int = 0
@@ -53,8 +55,8 @@ class _Read:
 class FingerprintIndex:
     """Prints of untrusted documents. Safe to use from several threads.
 
-    `n` is the length in normalised characters from which every shared run is found (at least 16); `first_party` are
-    patterns of hosts and mail domains whose addresses are no hits (`*.acme.com`).
+    `n` is the length in normalised characters from which every shared run is found (at least 16);
+    `first_party` are patterns of hosts and mail domains whose addresses are no hits (`*.acme.com`).
     """
 
     def __init__(self, n: int = DEFAULT_N, *, first_party: Sequence[str] = ()) -> None:
@@ -84,7 +86,8 @@ class FingerprintIndex:
             self._put(docs[part], batch(texts[part], self.n, self.first_party))
 
     def prints(self, text: str) -> bytes:
-        """What `add_prints` needs to index the text again, without normalising it again; about half a byte a character."""
+        """What `add_prints` needs to index the text again, without normalising it again; about half a byte
+        a character."""
         return self.prints_many((text,))[0]
 
     def prints_many(self, texts: Sequence[str]) -> list[bytes]:
@@ -160,9 +163,10 @@ class FingerprintIndex:
     ) -> list[Run]:
         """What a protected text shares with the documents, in ascending order of their numbers.
 
-        `get_text` gives a document's text (None: it is gone). `held` are the texts of earlier protected items: a run
-        is a hit only where at least n/2 characters in a row lie outside every run that these hold. `accept` leaves documents
-        out by number (another tenant's). `limit` stops after that many documents with hits.
+        `get_text` gives a document's text (None: it is gone). `held` are the texts of earlier protected
+        items: a run is a hit only where at least n/2 characters in a row lie outside every run that these
+        hold. `accept` leaves documents out by number (another tenant's). `limit` stops after that many
+        documents with hits.
         """
         reading = self._read(text, protected=True)
         earlier = [(self._read(h.text), h.since) if isinstance(h, Held) else (self._read(h), 0) for h in held]
@@ -305,8 +309,8 @@ class FingerprintIndex:
                     whole = size == len(view.text)
                     if whole or (size >= SHORTEST and edges[at] and edges[at + size]):
                         yield Run(
-                            doc=doc, kind="short", span=view.span(at, at + size), doc_span=other.span(0, size),
-                            length=size, novel=size, view=view.path, doc_view=other.path,
+                            doc=doc, kind="short", span=view.span(at, at + size), doc_span=other.span(0,
+                            size), length=size, novel=size, view=view.path, doc_view=other.path,
                         )  # fmt: skip
                         break
                     at = view.text.find(other.text, at + 1)
@@ -325,7 +329,8 @@ def _parts(texts: Sequence[str]) -> Iterator[slice]:
 
 
 def _cover(windows: Windows, earlier: Sequence[tuple[_Read, int]]) -> NDArray[np.int64]:
-    """For each character of the view the least document number from which on an earlier text holds it in a run."""
+    """For each character of the view the least document number from which on an earlier text holds it in a
+    run."""
     cover = np.full(len(windows.view.text), NEVER, dtype=np.int64)
     for read, since in earlier:
         for other in read.windows:

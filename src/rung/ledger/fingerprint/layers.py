@@ -1,4 +1,5 @@
-"""A text and what it may carry inside: each layer keeps, for each of its characters, the span in the original text."""
+"""A text and what it may carry inside: each layer keeps, for each of its characters, the span in the
+original text."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ Edit = tuple[int, int, str]
 
 
 class Layer:
-    """A text derived from an original one, with its way there (`path`) and the number of encodings undone (`depth`).
+    """A text derived from an original one, with its way there (`path`) and the number of encodings undone
+    (`depth`).
 
     The spans are computed when first asked for: most texts are never part of a hit.
     """
@@ -32,8 +34,8 @@ class Layer:
         local: Callable[[], Spans] | None = None,
     ) -> None:
         self.text, self.path, self.depth = text, path, depth
-        self._parent, self._local, self._spans = parent, local, None
-        self._spans: Spans | None
+        self._parent, self._local = parent, local
+        self._spans: Spans | None = None
 
     def spans(self) -> Spans:
         """Start and end in the original text for each character."""

@@ -17,7 +17,8 @@ _GROWTH = 3
 
 
 class KeyLevels:
-    """A multiset of (hash, document) keys. New keys wait unsorted; a level is merged into one not much larger."""
+    """A multiset of (hash, document) keys. New keys wait unsorted; a level is merged into one not much
+    larger."""
 
     def __init__(self) -> None:
         self._waiting: list[Keys] = []

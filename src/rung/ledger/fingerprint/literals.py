@@ -1,7 +1,8 @@
 """Typed literals: addresses, account numbers and tokens that matter at any length.
 
-A literal is found by its own form, not by the run around it: the same account number in two texts is a hit even when
-nothing else is shared. Values are compared in a canonical form (digits without separators, hosts in lower case).
+A literal is found by its own form, not by the run around it: the same account number in two texts is a hit
+even when nothing else is shared. Values are compared in a canonical form (digits without separators, hosts
+in lower case).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ Kind = OneOf["url", "email", "iban", "number", "hex", "token"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Literal:
-    """One literal: its kind, its canonical value, its span in the text, and the host or mail domain if it has one."""
+    """One literal: its kind, its canonical value, its span in the text, and the host or mail domain if it
+    has one."""
 
     kind: Kind
     value: str
@@ -57,11 +59,9 @@ _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
 
 
 def literals(text: str, first_party: Sequence[str] = ()) -> list[Literal]:
-    """The typed literals of a text, left to right, without those of a first-party host (`*.acme.com`, `acme.com`)."""
-    if text.isascii():
-        found = _ascii_literals(text)
-    else:
-        found = _seen_through(text)
+    """The typed literals of a text, left to right, without those of a first-party host (`*.acme.com`,
+    `acme.com`)."""
+    found = _ascii_literals(text) if text.isascii() else _seen_through(text)
     return [literal for literal in found if not _is_first_party(literal.host, first_party)]
 
 

@@ -25,19 +25,22 @@ if TYPE_CHECKING:
     Owners = NDArray[np.int64]
 
 SHORTEST = 12
-"""Normalised characters from which a short document is found inside a protected text; a shorter one only as a whole."""
+"""Normalised characters from which a short document is found inside a protected text; a shorter one only as
+a whole."""
 
 _HEAD = struct.Struct("<III")
 
 
 def gram_length(n: int) -> int:
-    """Length k of the sampled grams; every window of n characters holds one that begins at a multiple of n - k + 1."""
+    """Length k of the sampled grams; every window of n characters holds one that begins at a multiple of n
+    - k + 1."""
     return max(8, n * 3 // 5)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Hashes of three kinds (grams, short documents, literals), each with the index of the text it belongs to."""
+    """Hashes of three kinds (grams, short documents, literals), each with the index of the text it belongs
+    to."""
 
     grams: tuple[Keys, Owners]
     shorts: tuple[Keys, Owners]
@@ -123,8 +126,8 @@ def _hashed(
     lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
     long, short = np.flatnonzero(lengths >= n), np.flatnonzero((lengths > 0) & (lengths < n))
     k = gram_length(n)
-    grams, which = sampled_grams([pieces[i] for i in long], k, n - k + 1)
-    whole = whole_texts([pieces[i] for i in short], n)
+    grams, which = sampled_grams([pieces[i] for i in long.tolist()], k, n - k + 1)
+    whole = whole_texts([pieces[i] for i in short.tolist()], n)
     return (grams, owners[long][which]), (whole, owners[short])
 
 

@@ -23,16 +23,18 @@ NEVER = np.iinfo(np.int64).max
 """Stands for the document number from which on a character is held, where no earlier text holds it."""
 
 MOST_RUNS = 32
-"""Runs reported for one pair of views; text that repeats itself would otherwise give one for each repetition."""
+"""Runs reported for one pair of views; text that repeats itself would otherwise give one for each
+repetition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """What a protected text shares with an untrusted document.
 
-    `kind`: `run` (at least N characters), `short` (a whole short document) or `literal` (an address or number).
-    `span` and `doc_span` are in the original texts, `length` in normalised characters (for a literal, of its value),
-    `novel` is how many of them no earlier protected text held in a row, `view` and `doc_view` say how each text was read.
+    `kind`: `run` (at least N characters), `short` (a whole short document) or `literal` (an address or
+    number). `span` and `doc_span` are in the original texts, `length` in normalised characters (for a
+    literal, of its value), `novel` is how many of them no earlier protected text held in a row, `view` and
+    `doc_view` say how each text was read.
     """
 
     doc: int
@@ -67,7 +69,7 @@ class Windows:
         if not len(other.distinct) or not len(self.hashes):
             return np.zeros(len(self.hashes), dtype=bool)
         at = np.searchsorted(other.distinct, self.hashes)
-        return other.distinct[np.minimum(at, len(other.distinct) - 1)] == self.hashes
+        return np.equal(other.distinct[np.minimum(at, len(other.distinct) - 1)], self.hashes)
 
 
 def stretches(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -81,8 +83,8 @@ def shared(
 ) -> Iterator[tuple[int, int, int]]:
     """Runs of at least n characters of `left` that `right` holds: start, end, start in `right`.
 
-    Every window of n characters of `left` (only the `wanted` ones) that `right` holds lies in one of them. A run
-    reaches as far on both sides as the texts agree.
+    Every window of n characters of `left` (only the `wanted` ones) that `right` holds lies in one of them.
+    A run reaches as far on both sides as the texts agree.
     """
     text, other, n = left.view.text, right.view.text, left.n
     both = left.found_in(right)

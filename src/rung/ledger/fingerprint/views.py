@@ -1,7 +1,8 @@
 """The normalised views of a text: as written, with escapes undone, without markup, and decoded.
 
-Two texts are compared by their views. Each view knows the way it was made (`base64>escapes`) and leads back to the
-original text. Rot13 is undone on one side only, the protected one: what is rot13 on either side is found there.
+Two texts are compared by their views. Each view knows the way it was made (`base64>escapes`) and leads back
+to the original text. Rot13 is undone on one side only, the protected one: what is rot13 on either side is
+found there.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ DEPTH = 2
 
 _RULES = 1
 NORMALISATION_VERSION = _RULES * 1000 + int(unicodedata.unidata_version.split(".")[0])
-"""Version of this pipeline with that of the interpreter's Unicode data; prints of another version are made anew."""
+"""Version of this pipeline with that of the interpreter's Unicode data; prints of another version are made
+anew."""
 
 
 class Normalised:
@@ -35,7 +37,8 @@ class Normalised:
     __slots__ = ("_layer", "_origins", "path", "text", "variant")
 
     def __init__(self, layer: Layer, variant: Variant, text: str | None = None) -> None:
-        self._layer, self.variant = layer, variant
+        self._layer = layer
+        self.variant: Variant = variant
         self.text = fold(layer.text, variant) if text is None else text
         name = ">".join(layer.path) or "plain"
         self.path = name if variant == "look" else f"{name}>{variant}"
@@ -63,7 +66,8 @@ class Normalised:
         return int(starts[origins[start]]), int(ends[origins[end - 1]])
 
     def boundaries(self) -> NDArray[np.bool_]:
-        """For each place between normalised characters (and both ends) whether a word may begin or end there."""
+        """For each place between normalised characters (and both ends) whether a word may begin or end
+        there."""
         import numpy as np
 
         origins = self.origins()
