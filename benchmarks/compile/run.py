@@ -1,7 +1,7 @@
 """Run the compile benchmark: each packer in its own process, one table at the end.
 
-    .venv-bench/bin/python benchmarks/compile/run.py [--turns 20] [--candidates 1000] [--sources 40] [--budget 4000]
-        [--fresh 10] [--cap 60] [--packer KEY ...] [--scale]
+    .venv-bench/bin/python benchmarks/compile/run.py [--turns 20] [--candidates 1000] [--sources 40]
+        [--budget 4000] [--fresh 10] [--cap 60] [--packer KEY ...] [--scale]
 
 `--scale` runs 100, 1,000, 10,000 and 100,000 candidates and prints the cost per candidate. The first turn
 (cold: imports, first counts) is reported apart. What is built is counted afterwards by the exact tokenizer;
@@ -189,9 +189,7 @@ def main() -> int:
                     out.write(json.dumps(rows[-1]) + "\n")
             if rows[-1].get("error"):
                 break
-    print(
-        f"{options.sources} sources, {options.budget} tokens, {options.fresh} new candidates a turn, o200k_base\n"
-    )
+    print(f"{options.sources} sources, {options.budget} tokens, {options.fresh} new a turn, o200k_base\n")
     print(table(rows))
     return int(any(row.get("error") for row in rows))
 

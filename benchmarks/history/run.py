@@ -1,6 +1,7 @@
 """Run the history benchmark: each peer in its own process, one table at the end.
 
-    .venv-bench/bin/python benchmarks/history/run.py [--turns 1000] [--budget 8000] [--cap 60] [--peer KEY ...] [--curve]
+    .venv-bench/bin/python benchmarks/history/run.py [--turns 1000] [--budget 8000] [--cap 60]
+        [--peer KEY ...] [--curve]
 
 `--cap` bounds a peer's whole run in seconds: it then stops after the turn it is in, and the table says how
 many turns it did. `--jsonl FILE` keeps each peer's line. `--one KEY` runs one peer in this process and
@@ -25,6 +26,7 @@ COLUMNS = (
     ("version", "version"),
     ("total s", "total_s"),
     ("turns", "turns"),
+    ("limits", "counts"),
     ("ms/turn at the end", "ms_turn_end"),
     ("over budget", "over_budget"),
     ("broken pairs", "broken_pairs"),
@@ -93,6 +95,7 @@ def measure(key: str, turns: int, budget: int, cap: float) -> dict:
         "peer": key,
         "title": peer.title,
         "version": peer.version(),
+        "counts": peer.counts,
         "turns": len(seconds),
         "turns_wanted": turns,
         "budget": budget,

@@ -19,7 +19,7 @@ from peers.protocol import Adapter
 
 @dataclass(frozen=True, kw_only=False)
 class Peer:
-    """One row of the table."""
+    """One row of the table; `counts` is what it limits: `tokens`, or `messages` (it knows no budget)."""
 
     key: str
     title: str
@@ -28,6 +28,7 @@ class Peer:
     package: str = ""
     options: dict[str, float] = field(default_factory=dict)
     curve: bool = False
+    counts: str = "tokens"
 
     def load(self) -> Adapter:
         """Import the adapter's module and make the adapter."""
@@ -72,6 +73,7 @@ PEERS: tuple[Peer, ...] = (
         "openai_agents_peer",
         "Session",
         "openai-agents",
+        counts="messages",
     ),
     Peer(
         "agent-framework",
@@ -89,6 +91,7 @@ PEERS: tuple[Peer, ...] = (
         "strands_peer",
         "SlidingWindow",
         "strands-agents",
+        counts="messages",
     ),
     Peer("ctx-compact", "ctx-compact compact", "small_peers", "CtxCompact", "ctx-compact"),
     *(
