@@ -48,6 +48,12 @@ DEFAULT_TRANSITIONS: tuple[Transition, ...] = (
     Transition(source="evidence", target="memory", validators=("size",)),
     Transition(source="user", target="memory", validators=("size",)),
     Transition(source="user", target="instruction", validators=("approval",)),
+    *(
+        Transition(source=source, target=target, validators=("size",))
+        for target in ("summary", "task_state")
+        for source in ("user", "evidence", "memory", "assistant", "tool_output", "summary", "task_state")
+        if source != target
+    ),
 )
 
 DEFAULT_FRESHNESS: Mapping[str, float] = {"live": 300.0, "memory": 30 * 86400.0, "document": 0.0, "stable": 0.0}

@@ -71,6 +71,22 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     mode: Mode = "enforce"
 
 
+class Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a structured result says that it failed.
+
+    Attributes:
+        field: the top-level field that tells.
+        ok: its values that mean success; any other is a failure.
+        failed: its values that mean failure; any other is success. Give `ok` or `failed`.
+        required: top-level fields without which it is a failure.
+    """
+
+    field: str | None = None
+    ok: tuple[str | int | bool | None, ...] | None = None
+    failed: tuple[str | int | bool | None, ...] | None = None
+    required: tuple[str, ...] = ()
+
+
 class SourcePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a source may bring in and how it is treated in a turn.
 
@@ -91,7 +107,8 @@ class SourcePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         timeout: seconds that a fetch may take.
         on_failure: `exclude` it with a line in the manifest, or `fail` the turn.
         produces: types that it may register directly, also of text that a tool brought in first.
-        envelope: how its structured results report failure; see `rung.transforms.validators`.
+        envelope: how its structured results report failure; None: the common signs.
+        schema: the JSON Schema that the validator `schema` holds its results against.
         reports_failure: whether its prose may report a failure of its own (then markers are looked for).
         mark: interleave a marker into its texts (spotlighting).
         conflict: what to do when two of its items, or it and another source, state one key differently.
@@ -112,7 +129,8 @@ class SourcePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 10.0
     on_failure: Literal["exclude", "fail"] = "exclude"
     produces: tuple[str, ...] = ()
-    envelope: Mapping[str, object] | None = None
+    envelope: Envelope | None = None
+    schema: Mapping[str, object] | None = None
     reports_failure: bool = True
     mark: str | None = None
     conflict: Literal["prefer_fresher", "prefer_newer_version", "present", "ask"] | None = None

@@ -1,0 +1,124 @@
+"""Origins of runs: what a protected text shares with untrusted items, caught up from the backend as needed.
+
+The index is a cache of this process, one for each tenant. An untrusted insert does not touch it; the next
+protected insert reads what came in since, inside its own exclusive write, so it misses nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from rung.ledger.backend import Backend, Tenants, TextRow, Transaction
+from rung.policy.decision import Hit
+from rung.policy.rules import USER_INTEGRITY, PolicySet
+from rung.records.item import body
+
+if TYPE_CHECKING:
+    from rung.ledger.fingerprint import FingerprintIndex, Held
+
+_BATCH = 1_000
+
+
+class _Tenant:
+    """What is indexed of one tenant: untrusted items numbered in order of writing, and the protected texts."""
+
+    __slots__ = ("cursor", "docs", "held", "index")
+
+    def __init__(self, index: FingerprintIndex) -> None:
+        self.index = index
+        self.cursor = 0
+        self.docs: list[tuple[str, str, str, int]] = []
+        """Of each document: item id, type, source and ordinal."""
+        self.held: list[tuple[int, str]] = []
+        """Of each protected text: how many documents came before it, and the text."""
+
+
+class OriginIndex:
+    """The fingerprint indexes of a process. Safe for threads: each check runs inside an exclusive write."""
+
+    def __init__(self, policy: PolicySet, backend: Backend) -> None:
+        self._backend = backend
+        self._limits = policy.limits
+        self._untrusted = frozenset(
+            name for name, rules in policy.types.items() if rules.integrity < USER_INTEGRITY
+        )
+        self._protected = frozenset(name for name, rules in policy.types.items() if rules.protected)
+        self._tenants: dict[str | None, _Tenant] = {}
+        self._lock = threading.Lock()
+
+    def hits(self, text: str, target: str, tx: Transaction, tenants: Tenants) -> list[Hit]:
+        """The runs of a protected text that untrusted items brought in first, the earliest item first.
+
+        Args:
+            text: what would enter the protected type.
+            target: the name of that type; items of the same type are no origin.
+            tx: the exclusive write in which it would enter.
+            tenants: whose items it is compared with.
+        """
+        from rung.ledger.fingerprint import Held
+
+        with self._lock:
+            found: list[Hit] = []
+            for tenant in tenants:
+                state = self._caught_up(tenant, tx)
+                held = [Held(text=kept, since=at) for at, kept in state.held]
+                held += [
+                    Held(text=kept) for other in tenants if other != tenant for _, kept in self._caught_up(other, tx).held
+                ]
+                held += [Held(text=kept) for kept in self._limits.boilerplate]
+                found += self._search(text, target, tenant, state, held)
+            return sorted(found, key=lambda hit: (hit.ordinal, hit.span))
+
+    def _search(
+        self, text: str, target: str, tenant: str | None, state: _Tenant, held: Sequence[Held]
+    ) -> Iterator[Hit]:
+        def read(doc: int) -> str | None:
+            item_id = state.docs[doc][0]
+            item = self._backend.get([item_id], (tenant,)).get(item_id)
+            return None if item is None else body(item)
+
+        for run in state.index.find(text, read, held=held):
+            item_id, kind, source, ordinal = state.docs[run.doc]
+            if kind == target:
+                continue
+            yield Hit(
+                item_id=item_id,
+                type=kind,
+                source=source,
+                span=run.span,
+                origin_span=run.doc_span,
+                length=run.length,
+                kind=run.kind,
+                view=run.view if run.doc_view == "plain" else f"{run.view}, there {run.doc_view}",
+                ordinal=ordinal,
+            )
+
+    def _caught_up(self, tenant: str | None, tx: Transaction) -> _Tenant:
+        state = self._tenants.get(tenant)
+        if state is None:
+            from rung.ledger.fingerprint import FingerprintIndex
+
+            limits = self._limits
+            state = self._tenants[tenant] = _Tenant(
+                FingerprintIndex(limits.shared_run, first_party=limits.first_party)
+            )
+        rows = iter(tx.texts_since(state.cursor, self._untrusted | self._protected, (tenant,)))
+        while batch := list(islice(rows, _BATCH)):
+            self._take_in(state, batch)
+        return state
+
+    def _take_in(self, state: _Tenant, batch: Sequence[TextRow]) -> None:
+        numbers: list[int] = []
+        texts: list[str] = []
+        for row in batch:
+            if row.type in self._untrusted:
+                numbers.append(len(state.docs))
+                texts.append(row.text)
+                state.docs.append((row.item_id, row.type, row.source, row.ordinal))
+            if row.type in self._protected:
+                state.held.append((len(state.docs), row.text))
+        state.index.add_many(numbers, texts)
+        state.cursor = batch[-1].ordinal

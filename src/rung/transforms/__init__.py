@@ -1,0 +1,1 @@
+"""Transforms: the only way to change an item's type, and the validators they run."""
