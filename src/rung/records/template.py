@@ -10,7 +10,7 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterable
-from typing import Any, LiteralString, NoReturn, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, LiteralString, NoReturn, Protocol, TypeGuard
 
 from rung.errors import ContextTypeError, TemplateError, kind, names
 from rung.records.canonical import canonical_text
@@ -164,11 +164,13 @@ class Template:
         # Loading validates again, and a copy counts as built when it was copied.
         return Template.from_text, (self.text, self._slots)
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a template is immutable: `{name}` cannot be set")
+    if not TYPE_CHECKING:  # a type checker is to see no attribute that can be set
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a template is immutable: `{name}` cannot be deleted")
+        def __setattr__(self, name: str, value: object) -> NoReturn:
+            raise AttributeError(f"a template is immutable: `{name}` cannot be set")
+
+        def __delattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"a template is immutable: `{name}` cannot be deleted")
 
     def _refuse(self) -> NoReturn:
         raise ContextTypeError(
@@ -230,11 +232,13 @@ class FilledTemplate:
     def __reduce__(self) -> tuple[Any, ...]:
         return _refill, (self.template, self.bindings)
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a filled template is immutable: `{name}` cannot be set")
+    if not TYPE_CHECKING:  # a type checker is to see no attribute that can be set
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a filled template is immutable: `{name}` cannot be deleted")
+        def __setattr__(self, name: str, value: object) -> NoReturn:
+            raise AttributeError(f"a filled template is immutable: `{name}` cannot be set")
+
+        def __delattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"a filled template is immutable: `{name}` cannot be deleted")
 
     def _refuse(self) -> NoReturn:
         raise ContextTypeError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, pairwise
-from typing import NamedTuple, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, SupportsIndex
 
 from rung.errors import ContextTypeError, InputError, kind
 from rung.records.questions import TextQuestions
@@ -146,6 +146,8 @@ class LabelledText(TextQuestions):
         fresh = self._labelled(new, "replace")
         if limit == 0 or sought not in self._text:
             return self
+        if sought and len(self._sizes) == len(fresh._sizes) == 1 and fresh._text:
+            return self._alternated(self._text.split(sought, limit), fresh)
         if sought:
             return fresh.join(self.split(sought, limit))
         places = len(self._text) + 1
@@ -306,11 +308,13 @@ class LabelledText(TextQuestions):
     def __reduce__(self) -> tuple[object, ...]:
         return _make, (self._text, self._sizes, self._origins)
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"labelled text is immutable: `{name}` cannot be set")
+    if not TYPE_CHECKING:  # a type checker is to see no attribute that can be set
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"labelled text is immutable: `{name}` cannot be deleted")
+        def __setattr__(self, name: str, value: object) -> NoReturn:
+            raise AttributeError(f"labelled text is immutable: `{name}` cannot be set")
+
+        def __delattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"labelled text is immutable: `{name}` cannot be deleted")
 
     # Within
 
@@ -354,6 +358,28 @@ class LabelledText(TextQuestions):
             return _make(text, self._sizes + other._sizes, self._origins + other._origins)
         sizes = (*self._sizes[:-1], self._sizes[-1] + other._sizes[0], *other._sizes[1:])
         return _make(text, sizes, self._origins + other._origins[1:])
+
+    def _alternated(self, kept: list[str], fresh: LabelledText) -> LabelledText:
+        """What is kept of a text of one run, with a text of one run between the pieces."""
+        text, mine, theirs = fresh._text.join(kept), self._origins[0], fresh._origins[0]
+        if mine == theirs:
+            return _make(text, (len(text),), self._origins)
+        put = len(fresh._text)
+        sizes: list[int] = []
+        origins: list[Origin | None] = []
+        for piece in kept:
+            if piece:
+                sizes += (len(piece), put)
+                origins += (mine, theirs)
+            elif origins and origins[-1] is theirs:
+                sizes[-1] += put
+            else:
+                sizes.append(put)
+                origins.append(theirs)
+        # One too many was put in, after the last piece.
+        if sizes[-1] == put:
+            return _make(text, tuple(sizes[:-1]), tuple(origins[:-1]))
+        return _make(text, (*sizes[:-1], sizes[-1] - put), tuple(origins))
 
     def _all(self, pieces: list[LabelledText]) -> LabelledText:
         """The pieces one after another; if they hold no character, an empty text of this one's origin."""
