@@ -100,13 +100,13 @@ def _read(found: re.Match[str]) -> Frame:
     return Frame(tag=found[1], attrs=attrs, text=unescape(text))
 
 
-def fill_slots(text: str, slots: tuple[tuple[str, str], ...]) -> tuple[str | int, ...]:
+def fill_slots(text: str, slots: tuple[str, ...]) -> tuple[str | int, ...]:
     """An instruction's text cut at its slots: pieces of it, and the index of the slot that stands between.
 
     Each declared `{name}` is a place, once for every time that it occurs; every other brace is text. What
     stands in a slot is never looked at.
     """
-    index = {name: i for i, (name, _) in enumerate(slots)}
+    index = {name: i for i, name in enumerate(slots)}
     out: list[str | int] = []
     start = 0
     for found in _PLACE.finditer(text):

@@ -50,8 +50,9 @@ def _chat_message(message: Message, style: Style) -> dict[str, Any]:
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.call_id, "content": text}
     out: dict[str, Any] = {"role": message.role}
-    if message.name and _NAME.match(message.name):
-        out["name"] = message.name
+    name = wire_name(message)
+    if name is not None:
+        out["name"] = name
     if message.role == "assistant":
         out["content"] = text or None
         if message.calls:
@@ -69,6 +70,12 @@ def _chat_message(message: Message, style: Style) -> dict[str, Any]:
     else:
         out["content"] = text
     return out
+
+
+def wire_name(message: Message) -> str | None:
+    """The participant's name, where the message may carry it and the provider takes it."""
+    takes = message.role != "tool" and message.name is not None and _NAME.match(message.name)
+    return message.name if takes else None
 
 
 def _chat_part(media: Media) -> dict[str, Any]:

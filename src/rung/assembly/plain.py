@@ -14,6 +14,8 @@ from rung.assembly.schemas import canonical_schema, sorted_tools
 CUE = '<chat-message role="assistant">\n'
 """What a prompt ends with where a reply is wanted: the opening tag of the reply."""
 
+CLOSING = "</chat-message>\n"
+
 _SECTION = re.compile(r"^<(/?)(chat-[a-z-]+)((?: [a-z_]+=\"[^\"<>\n]*\")*)>$", re.MULTILINE)
 _ATTR = re.compile(r' ([a-z_]+)="([^"]*)"')
 
@@ -60,7 +62,7 @@ def trailing(message: Message) -> list[str]:
     for call in message.calls:
         body = escape(call.arguments, chat=True)
         out.append(f"{_tag('chat-call', id=call.id, name=call.name)}{body}\n</chat-call>\n")
-    return [*out, "</chat-message>\n"]
+    return [*out, CLOSING]
 
 
 def wants_cue(prompt: Prompt) -> bool:

@@ -30,6 +30,10 @@ def trusted(block: Block) -> bool:
     return block.type in _TRUSTED or (not block.type and block.item_id is None)
 
 
+Segment = tuple[str | None, str]
+"""The id of an item, and a text of it."""
+
+
 def render_block(block: Block, style: Style, *, multi: bool) -> str:
     """The exact text that this block adds to its message.
 
@@ -45,7 +49,9 @@ def render_block(block: Block, style: Style, *, multi: bool) -> str:
     """
     if block.form == "quoted":
         return render_frame(block, invisible=style.invisible, chat=style.chat)
-    text = _literal(block, style)
+    if block.slots:
+        return "".join([text for _, text in segments(block, style, multi=multi)])
+    text = _plain(block.text, block, style)
     if not multi and not style.chat:
         return text
     if not text or text.isspace():
@@ -55,23 +61,32 @@ def render_block(block: Block, style: Style, *, multi: bool) -> str:
     return text if text[-1] == "\n" else text + "\n"
 
 
-def _literal(block: Block, style: Style) -> str:
-    if not block.slots:
-        return _plain(block.text, block, style)
-    shown = tuple(
-        (name, render_frame(inner, invisible=style.invisible, chat=style.chat)) for name, inner in block.slots
-    )
-    out = ""
-    framed = False
-    for piece in fill_slots(block.text, shown):
+def segments(block: Block, style: Style, *, multi: bool) -> list[Segment]:
+    """What `render_block` gives, cut where another item stands in a slot."""
+    if not block.slots or block.form == "quoted":
+        return [(block.item_id, render_block(block, style, multi=multi))]
+    alone = not multi and not style.chat
+    out: list[Segment] = []
+    line_ended = True
+    after_frame = False
+    for piece in fill_slots(block.text, tuple(name for name, _ in block.slots)):
         if isinstance(piece, int):
-            out += ("" if not out or out[-1] == "\n" else "\n") + shown[piece][1]
-            framed = True
-        else:
-            text = _plain(piece, block, style)
-            # A frame ends its own line, so the newline that ended the slot's line is not said twice.
-            out += text[1:] if framed and text[:1] == "\n" else text
-            framed = False
+            if not line_ended:
+                out.append((block.item_id, "\n"))
+            inner = block.slots[piece][1]
+            out.append((inner.item_id, render_frame(inner, invisible=style.invisible, chat=style.chat)))
+            line_ended = after_frame = True
+            continue
+        text = _plain(piece, block, style)
+        if after_frame and text[:1] == "\n":  # the frame has ended this line already
+            text = text[1:]
+        if text:
+            out.append((block.item_id, text))
+            line_ended, after_frame = text[-1] == "\n", False
+    if not alone and not line_ended:
+        out.append((block.item_id, "\n"))
+    if not alone and out and (out[0][1][0] == "/" or out[0][1][0].isspace()):
+        out.insert(0, (block.item_id, _RULE))
     return out
 
 

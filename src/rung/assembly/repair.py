@@ -97,7 +97,8 @@ def _said(text: str) -> tuple[Block, ...]:
 
 def _blank(message: Message) -> bool:
     return all(
-        block.form == "literal" and not block.slots and not block.text.strip() for block in message.blocks
+        block.form == "literal" and not block.slots and (not block.text or block.text.isspace())
+        for block in message.blocks
     )
 
 
@@ -233,10 +234,10 @@ def _ids(entries: list[Entry], target: str, repairs: list[Repair]) -> list[Entry
         if message.calls:
             current = {}
             calls: list[ToolCall] = []
-            for number, call in enumerate(message.calls):
+            for call in message.calls:
                 new = call.id
                 if not allowed.match(new) or new in seen:
-                    new = _new_id(place, number, call.id)
+                    new = _new_id(call.id, seen)
                     _note(repairs, "call_id_rewritten", place, message)
                 seen.add(new)
                 current[call.id] = new
@@ -258,9 +259,15 @@ def _ids(entries: list[Entry], target: str, repairs: list[Repair]) -> list[Entry
     return out
 
 
-def _new_id(place: int, number: int, call_id: str) -> str:
-    digest = sha256(f"{place}:{number}:{call_id}".encode("utf-8", "replace")).hexdigest()
-    return f"call_{digest[:24]}"
+def _new_id(call_id: str, seen: set[str]) -> str:
+    """An id that any target takes: of the old one and of how many calls had it before, not of the place."""
+    number = 0
+    while True:
+        digest = sha256(f"{number}:{call_id}".encode("utf-8", "replace")).hexdigest()
+        new = f"call_{digest[:24]}"
+        if new not in seen:
+            return new
+        number += 1
 
 
 def _object(arguments: str) -> str:

@@ -29,7 +29,7 @@ def canonical_schema(text: str) -> str:
         raise InputError(
             "a schema is not a JSON object (give a JSON Schema of type object)", field="parameters"
         )
-    return canonical_json(value, "parameters")
+    return canonical_json(cast("dict[str, Any]", value), "parameters")
 
 
 def schema_object(text: str) -> dict[str, Any]:

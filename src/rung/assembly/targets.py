@@ -18,6 +18,7 @@ from rung.assembly.anthropic import anthropic_request
 from rung.assembly.invisible import Invisible
 from rung.assembly.messages import Block, Message, Prompt
 from rung.assembly.openai import chat_request, responses_request
+from rung.assembly.pieces import Account, Piece, account
 from rung.assembly.plain import text_request
 from rung.assembly.render import Style, message_text, render_block
 from rung.assembly.repair import Healed, heal
@@ -76,6 +77,20 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             InputError: media that the provider has no place for, or a schema that is not a JSON object.
         """
         return _BUILDERS[self.name](heal(prompt, self.name).prompt, self.style)
+
+    def account(self, prompt: Prompt) -> Account:
+        """The texts that a counter sums, each with its item, and how often each constant is paid.
+
+        `account(prompt).total(framing, tokenizer)` equals the total of `count_request` on the request.
+
+        Raises:
+            PairingError, InputError: as `request`.
+        """
+        return account(heal(prompt, self.name).prompt, self.name, self.style)
+
+    def pieces(self, prompt: Prompt) -> tuple[Piece, ...]:
+        """The pieces of `account`, in the order in which they appear."""
+        return self.account(prompt).pieces
 
 
 TARGETS: tuple[str, ...] = tuple(_BUILDERS)
