@@ -43,7 +43,14 @@ PACKERS: tuple[Entry, ...] = (
     Entry(
         "reference", "sort by score, counts remembered", "reference", "Greedy", note="no checks, no manifest"
     ),
-    Entry("ctxbudgeter", "ctxbudgeter ContextPack", "ctxbudgeter_packer", "Pack", "ctxbudgeter"),
+    Entry(
+        "ctxbudgeter",
+        "ctxbudgeter ContextPack",
+        "ctxbudgeter_packer",
+        "Pack",
+        "ctxbudgeter",
+        "does not count its own ## headings",
+    ),
     Entry("promptbudget", "promptbudget ContextPacker", "promptbudget_packer", "Sections", "promptbudget"),
     Entry(
         "astromesh",
