@@ -1,0 +1,218 @@
+"""Newer syntax, read on an older Python.
+
+The interpreter's own parser reads up to its own version. libcst reads all of them, so where the parser gives up
+libcst finds the newer pieces (PEP 695 and 696 type parameters, PEP 701 f-strings, PEP 750 t-strings, PEP 758
+`except A, B`), and they are replaced, byte for byte in the same place, by older syntax of the same meaning for the
+linter: a string becomes a list of its expressions and is turned back into a string in the tree. libcst is the
+extra `rung[check]`; without it such a file is reported as RUNG000.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+MOST_DEPTH = 100
+"""libcst's parser is native code and would end the process on deep nesting: beyond this it is not asked."""
+MOST_OPERATORS = 400
+"""The same for long chains of operators in one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class _String:
+    start: int
+    template: bool
+    literals: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Downleveled:
+    """The rewritten text, and which lists in it were strings (by line and byte column)."""
+
+    text: str
+    strings: dict[tuple[int, int], _String]
+
+    def restore(self, tree: ast.Module) -> ast.Module:
+        """Turns the lists back into f-strings; a t-string stays apart from text."""
+        return _Restore(self.strings).visit(tree)  # type: ignore[no-any-return]
+
+
+class _Restore(ast.NodeTransformer):
+    def __init__(self, strings: dict[tuple[int, int], _String]) -> None:
+        self.strings = strings
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        self.generic_visit(node)
+        string = self.strings.get((node.lineno, node.col_offset))
+        if string is None:
+            return node
+        if string.template:
+            func = ast.copy_location(ast.Name(id="__template__", ctx=ast.Load()), node)
+            return ast.copy_location(ast.Call(func=func, args=node.elts, keywords=[]), node)
+        values: list[ast.expr] = [
+            ast.copy_location(ast.Constant(value=text), node) for text in string.literals
+        ]
+        for element in node.elts:
+            values.append(
+                ast.copy_location(ast.FormattedValue(value=element, conversion=-1, format_spec=None), element)
+            )
+        return ast.copy_location(ast.JoinedStr(values=values), node)
+
+
+def downlevel(text: str) -> Downleveled | None:
+    """The text with newer syntax replaced, or None where libcst is missing, refuses it, or should not be asked."""
+    if not _shallow(text):
+        return None
+    try:
+        import libcst
+        from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
+    except ImportError:
+        return None
+    try:
+        module = libcst.parse_module(text)
+        wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+        spans: Any = wrapper.resolve(ByteSpanPositionProvider)
+    except (
+        Exception
+    ):  # a parser's refusal comes as several classes, and each means the same: no second reading
+        return None
+    rewrite = _Rewrite(text.encode("utf-8"), spans, libcst)
+    rewrite.visit(module)
+    return rewrite.result()
+
+
+def _shallow(text: str) -> bool:
+    depth = operators = 0
+    indent_stack = 0
+    for line in text.split("\n"):
+        stripped = line.lstrip(" \t")
+        if not depth:
+            operators = 0
+        indent_stack = len(line) - len(stripped)
+        if indent_stack > 4 * MOST_DEPTH:
+            return False
+        for char in stripped:
+            if char in "([{":
+                depth += 1
+                if depth > MOST_DEPTH:
+                    return False
+            elif char in ")]}":
+                depth = max(depth - 1, 0)
+            elif char in "+-*/%|&^@<>=~.,":
+                operators += char not in "=,<>."
+        operators += stripped.count(" and ") + stripped.count(" or ") + stripped.count(" not ")
+        if operators > MOST_OPERATORS:
+            return False
+    return True
+
+
+class _Rewrite:
+    """Blanks and replaces stretches of bytes; every replacement keeps its length and its line breaks."""
+
+    def __init__(self, data: bytes, spans: Any, libcst: Any) -> None:
+        self.data = bytearray(data)
+        self.original = data
+        self.spans = spans
+        self.cst = libcst
+        self.found: list[_String] = []
+
+    def span(self, node: Any) -> tuple[int, int]:
+        span = self.spans[node]
+        return span.start, span.start + span.length
+
+    def blank(self, start: int, end: int) -> None:
+        for place in range(start, end):
+            if self.data[place] not in b"\n":
+                self.data[place] = 32
+
+    def visit(self, node: Any, inside: bool = False) -> None:
+        kind = type(node).__name__
+        if kind in ("ConcatenatedString", "FormattedString", "TemplatedString") and self._formatted(node):
+            self._string(node)
+            return
+        if kind == "TypeParameters":
+            self.blank(*self.span(node))
+            return
+        if kind == "TypeAlias":
+            start, end = self.span(node)
+            self.blank(start, end)
+            self.data[start : start + 4] = b"pass"
+            return
+        if kind == "ExceptHandler" and type(node.type).__name__ == "Tuple" and not node.type.lpar:
+            start, end = self.span(node.type)
+            _, first = self.span(node.type.elements[0].value)
+            self.blank(first, end)
+        for child in node.children:
+            self.visit(child)
+
+    def _formatted(self, node: Any) -> bool:
+        kind = type(node).__name__
+        if kind == "ConcatenatedString":
+            return self._formatted(node.left) or self._formatted(node.right)
+        return kind in ("FormattedString", "TemplatedString")
+
+    def _string(self, node: Any) -> None:
+        start, end = self.span(node)
+        if node.lpar:
+            # The span leaves parentheses out; they stay as they are.
+            pass
+        keep: list[tuple[int, int]] = []
+        commas: list[int] = []
+        literals: list[str] = []
+        template = self._collect(node, keep, commas, literals)
+        original = bytes(self.original)
+        inner = {place: bytes(self.data[place:stop]) for place, stop in keep}
+        self.blank(start, end)
+        for place, stop in keep:
+            self.data[place:stop] = inner[place]
+        for place in commas:
+            self.data[place] = 44
+        self.data[start] = 91
+        self.data[end - 1] = 93
+        del original
+        self.found.append(_String(start, template, tuple(literals)))
+
+    def _collect(
+        self, node: Any, keep: list[tuple[int, int]], commas: list[int], literals: list[str]
+    ) -> bool:
+        kind = type(node).__name__
+        if kind == "ConcatenatedString":
+            left = self._collect(node.left, keep, commas, literals)
+            return self._collect(node.right, keep, commas, literals) or left
+        if kind == "SimpleString":
+            literals.append(str(node.value).lstrip("rRbBuU").strip("'\""))
+            return False
+        self._parts(node.parts, keep, commas, literals)
+        return kind == "TemplatedString"
+
+    def _parts(self, parts: Any, keep: list[tuple[int, int]], commas: list[int], literals: list[str]) -> None:
+        for part in parts:
+            if type(part).__name__.endswith("Text"):
+                literals.append(str(part.value))
+                continue
+            self.visit(part.expression)
+            start, end = self.span(part.expression)
+            for bracket in part.expression.lpar:
+                start = min(start, self.span(bracket)[0])
+            for bracket in part.expression.rpar:
+                end = max(end, self.span(bracket)[1])
+            keep.append((start, end))
+            # The closing brace, conversion, `=` or colon comes right after the expression: room for a comma.
+            commas.append(self.original.index(b"}", end) if self.original[end : end + 1].isspace() else end)
+            if part.format_spec:
+                self._parts(part.format_spec, keep, commas, [])
+
+    def result(self) -> Downleveled:
+        text = self.data.decode("utf-8", errors="replace")
+        starts = [0]
+        for place, byte in enumerate(self.data):
+            if byte == 10:
+                starts.append(place + 1)
+        strings: dict[tuple[int, int], _String] = {}
+        line = 0
+        for string in sorted(self.found, key=lambda found: found.start):
+            while line + 1 < len(starts) and starts[line + 1] <= string.start:
+                line += 1
+            strings[(line + 1, string.start - starts[line])] = string
+        return Downleveled(text, strings)
