@@ -110,7 +110,7 @@ class StoredRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Tombstone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What remains of an erased item: nothing that it said, and enough for its lineage and the log to verify."""
+    """What remains of an erased item: nothing that it said, enough for its lineage and the log to verify."""
 
     ordinal: int = 0
     id: str
@@ -305,10 +305,6 @@ class Backend(Protocol):
 
     def documents(self, kind: str, tenants: Tenants, *, session: str | None = None) -> Iterator[Document]:
         """Documents of a kind, in order of id."""
-        ...
-
-    def tenants(self) -> tuple[str, ...]:
-        """The tenants that have items, sorted; the deployment's own scope is not among them."""
         ...
 
     def close(self) -> None:

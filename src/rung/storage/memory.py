@@ -36,7 +36,6 @@ from rung.storage.rows import (
     pack,
     pack_tombstone,
     parents_of,
-    problem_of,
     require_owned,
     tombstone_of,
     unpack,
@@ -55,6 +54,7 @@ class _Slot(NamedTuple):
     type: str
     shelf: _Shelf
     id: str
+    content_key: bytes
 
 
 class _Numbers:
@@ -117,6 +117,11 @@ class _Transaction:
         self.events: list[Event] = []
         self.erased: dict[str, Tombstone] = {}
         self.restored: list[Tombstone] = []
+
+    def wrote(self) -> bool:
+        """Whether there is anything to put in place."""
+        staged = (self.rows, self.restored, self.entries, self.documents, self.revoked, self.events)
+        return any(staged) or bool(self.counters)
 
     def next_seq(self, session: str | None, count: int) -> int:
         last = self.counters.get(session, self.shelf.counters.get(session, 0))
@@ -256,8 +261,7 @@ class _Transaction:
             if found is None or item_id in self.erased or found[1].text is None:
                 continue
             ordinal, slot = found
-            item = unpack("", slot.record, self.store.types, item_id)
-            self.erased[item_id] = tombstone_of(item, at, reason, ordinal)
+            self.erased[item_id] = tombstone_of(slot.record, at, reason, ordinal)
             self.emit(Event(tenant=self.shelf.tenant, at=at, item_id=item_id, reason="erased"))
             gone.append(item_id)
         return gone
@@ -323,20 +327,24 @@ class MemoryBackend:
             self._writing.release()
 
     def _apply(self, tx: _Transaction) -> None:
+        if not tx.wrote():
+            return
         shelf = self._shelves.setdefault(tx.shelf.tenant, tx.shelf)
         shelf.counters |= tx.counters
         placed: list[_Staged | Tombstone] = sorted([*tx.rows, *tx.restored], key=lambda row: row.ordinal)
         for staged in placed:
             if isinstance(staged, Tombstone):
-                self._place(_Slot(None, pack_tombstone(staged), staged.type, shelf, staged.id))
+                self._place(_Slot(None, pack_tombstone(staged), staged.type, shelf, staged.id, b""))
                 continue
             item = staged.row.item
-            ordinal = self._place(_Slot(staged.text, staged.record, item.type.name, shelf, item.id))
+            ordinal = self._place(
+                _Slot(staged.text, staged.record, item.type.name, shelf, item.id, staged.row.content_key)
+            )
             if staged.row.identity is not None:
                 shelf.identities[staged.row.identity] = ordinal
             if item.session is not None:
                 shelf.sessions.setdefault(item.session, _Numbers()).add(item.seq, ordinal)
-            self._first(shelf, staged.row.content_key, ordinal)
+            self._first(ordinal)
         shelf.log += tx.entries
         self.log_number = max([self.log_number, *(entry.number for entry in tx.entries[-1:])])
         shelf.documents |= tx.documents
@@ -353,26 +361,31 @@ class MemoryBackend:
         slot.shelf.ordinals.append(ordinal)
         return ordinal
 
-    def _first(self, shelf: _Shelf, key: bytes, ordinal: int) -> None:
-        if not key:
+    def _first(self, ordinal: int) -> None:
+        """Note an item as the origin of its content, unless its type registered that before."""
+        slot = self.slots[ordinal - 1]
+        if not slot.content_key or slot.text is None:
             return
-        held = shelf.origins.get(key)
+        origins = slot.shelf.origins
+        held = origins.get(slot.content_key)
         if held is None:
-            shelf.origins[key] = ordinal
+            origins[slot.content_key] = ordinal
             return
         first = (held,) if isinstance(held, int) else held
-        if all(self.slots[place - 1].type != self.slots[ordinal - 1].type for place in first):
-            shelf.origins[key] = (*first, ordinal)
+        if all(self.slots[place - 1].type != slot.type for place in first):
+            origins[slot.content_key] = (*first, ordinal)
 
     def _bury(self, shelf: _Shelf, erased: dict[str, Tombstone]) -> None:
         gone = {tombstone.ordinal for tombstone in erased.values()}
-        keys: set[bytes] = set()
-        for key, held in shelf.origins.items():
-            if not gone.isdisjoint((held,) if isinstance(held, int) else held):
-                keys.add(key)
         for tombstone in erased.values():
             slot = self.slots[tombstone.ordinal - 1]
-            self.slots[tombstone.ordinal - 1] = slot._replace(text=None, record=pack_tombstone(tombstone))
+            self.slots[tombstone.ordinal - 1] = slot._replace(
+                text=None, record=pack_tombstone(tombstone), content_key=b""
+            )
+        # The content that they brought in first may have come in later again.
+        shelf.origins.clear()
+        for ordinal in shelf.ordinals:
+            self._first(ordinal)
         shelf.identities = {key: place for key, place in shelf.identities.items() if place not in gone}
         for numbers in shelf.sessions.values():
             kept = [
@@ -506,12 +519,6 @@ class MemoryBackend:
 
     def rows(self, tenants: Tenants, *, after: int = 0) -> Iterator[StoredRow]:
         with self._state:
-            keys = {
-                place: key
-                for shelf in self.shelves(tenants)
-                for key, held in shelf.origins.items()
-                for place in ((held,) if isinstance(held, int) else held)
-            }
             identities = {
                 place: key for shelf in self.shelves(tenants) for key, place in shelf.identities.items()
             }
@@ -520,7 +527,7 @@ class MemoryBackend:
                 yield StoredRow(
                     ordinal=place,
                     item=unpack(slot.text, slot.record, self.types, slot.id),
-                    content_key=keys.get(place, b""),
+                    content_key=slot.content_key,
                     identity=identities.get(place),
                 )
 
@@ -601,9 +608,9 @@ class MemoryBackend:
     def audit(self, tenants: Tenants) -> Iterator[tuple[str, str]]:
         for _, slot in self.slots_after(0, tenants):
             if slot.text is not None:
-                problem = problem_of(slot.text, slot.record, self.types, slot.shelf.tenant, slot.id)
-                if problem is not None:
-                    yield slot.id, problem
+                item = unpack(slot.text, slot.record, self.types, slot.id)
+                if item.computed_digest() != item.digest:
+                    yield slot.id, "digest"
 
     def vacuum(self) -> None:
         """Nothing to do: erased items leave nothing behind."""

@@ -17,7 +17,6 @@ from rung.records.codec import ROW_VERSION, ItemRow, from_row
 from rung.records.item import ContextItem, body
 from rung.records.types import ContextType
 
-T = TypeVar("T")
 Owned = TypeVar("Owned", Document, Event, LogEntry)
 
 Types = Mapping[str, type[ContextType]]
@@ -93,17 +92,18 @@ def parents_of(record: bytes) -> tuple[str, ...]:
     return _decode(record).derived_from
 
 
-def tombstone_of(item: ContextItem[Any], at: datetime, reason: str, ordinal: int) -> Tombstone:
-    """What remains of an item."""
+def tombstone_of(record: bytes, at: datetime, reason: str, ordinal: int) -> Tombstone:
+    """What remains of the item of a record. It needs no type, so that what a policy forgot can be erased."""
+    row = _decode(record)
     return Tombstone(
         ordinal=ordinal,
-        id=item.id,
-        type=item.type.name,
-        source=item.source,
-        tenant=item.labels.tenant,
-        created=item.created,
-        derived_from=item.derived_from,
-        digest=item.digest,
+        id=row.id,
+        type=row.type,
+        source=row.source,
+        tenant=row.labels.tenant,
+        created=row.created,
+        derived_from=row.derived_from,
+        digest=row.digest,
         at=at,
         reason=reason,
     )
@@ -119,14 +119,33 @@ def unpack_tombstone(record: bytes, ordinal: int) -> Tombstone:
     return msgspec.structs.replace(_decode_tombstone(record), ordinal=ordinal)
 
 
-def problem_of(text: str, record: bytes, types: Types, tenant: str | None, item_id: str) -> str | None:
+Columns = tuple[str, str | None, str, str, str | None, int, str | None, str | None, int | None]
+"""What an item is found by: id, tenant, type, source, session, seq, subject, key, expiry in microseconds."""
+
+
+def columns_of(item: ContextItem[Any]) -> Columns:
+    """The columns of an item."""
+    return (
+        item.id,
+        item.labels.tenant,
+        item.type.name,
+        item.source,
+        item.session,
+        item.seq,
+        item.labels.subject,
+        item.key,
+        None if item.expires_at is None else micros(item.expires_at),
+    )
+
+
+def problem_of(text: str, record: bytes, types: Types, columns: Columns) -> str | None:
     """Why a stored item contradicts itself: `unreadable`, `columns` or `digest`; None where it does not."""
     try:
-        item = unpack(text, record, types, item_id)
-        if item.id != item_id or item.labels.tenant != tenant:
+        item = unpack(text, record, types, columns[0])
+        if columns_of(item) != columns:
             return "columns"
         return None if item.computed_digest() == item.digest else "digest"
-    except (IntegrityError, UnicodeEncodeError):
+    except (IntegrityError, UnicodeEncodeError, OverflowError):
         return "unreadable"
 
 
