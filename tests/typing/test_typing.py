@@ -48,7 +48,8 @@ def by_mypy() -> Places:
     told = subprocess.run([*command, *names], cwd=ROOT, capture_output=True, text=True, check=False)
     found = re.findall(r"^(.+?):(\d+): error: ", told.stdout, re.MULTILINE)
     assert told.returncode == (1 if found else 0), told.stdout + told.stderr
-    return {(Path(name).name, int(line)) for name, line in found}
+    places = {(Path(name), int(line)) for name, line in found}
+    return {(path.name, line) for path, line in places if (ROOT / path).parent == HERE}
 
 
 def by_pyright() -> Places:
