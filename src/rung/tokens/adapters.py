@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +105,8 @@ class CallableTokenizer:
         answer: object = self._fn(text)
         if isinstance(answer, int) and not isinstance(answer, bool):
             tokens = answer
-        elif isinstance(answer, Sequence):
-            tokens = len(answer)  # pyright: ignore[reportUnknownArgumentType]
-        elif hasattr(answer, "__len__"):
-            tokens = len(answer)  # an array
+        elif isinstance(answer, Sized):  # a sequence or an array
+            tokens = len(answer)
         else:
             tokens = -1
         if tokens < 0:

@@ -81,9 +81,7 @@ def _mapped(error: Any) -> ModelError:
     status = getattr(error, "status_code", None)
     fields: dict[str, Any] = {"provider": "anthropic", "status": status}
     if isinstance(error, anthropic.APIConnectionError):  # timeouts too
-        return ModelTimeoutError(
-            "the count endpoint did not answer (check the address and the network)", **fields
-        )
+        return ModelTimeoutError("no answer from the count endpoint (check address and network)", **fields)
     if status in (401, 403):
         return ModelAuthError("the count endpoint refused the key", **fields)
     if status == 429:

@@ -132,8 +132,8 @@ class BlockCounter:
     def count_stream(self, chunks: Iterable[str]) -> int:
         """The tokens of the concatenated chunks, in time linear in their length.
 
-        Holds one chunk, one block and the stretch since the last safe joint. Blocks of a stream are not cached: it
-        would push everything else out.
+        Holds one chunk, one block and the stretch since the last safe joint. Blocks of a stream are
+        not cached: it would push everything else out.
         """
         if self._joints is None:
             return self._fresh("".join(chunks))

@@ -13,6 +13,7 @@ import re
 import threading
 import zlib
 from collections.abc import Iterable
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -176,9 +177,8 @@ def _core(encoding: Encoding) -> Any:
     with _building:
         core = _built.get(encoding.name)
         if core is None:
-            from tiktoken._tiktoken import CoreBPE
-
-            core = _built[encoding.name] = CoreBPE(_ranks(encoding), {}, encoding.pattern)
+            engine: Any = import_module("tiktoken._tiktoken")  # untyped
+            core = _built[encoding.name] = engine.CoreBPE(_ranks(encoding), {}, encoding.pattern)
         return core
 
 

@@ -10,7 +10,7 @@ from rung.tokens.protocol import well_formed
 
 # The bound, part by part. A byte-level tokenizer never needs more tokens than a text has UTF-8 bytes; from
 # that number is taken off what every such vocabulary saves for sure:
-# - a common word behind a blank is one token (`words.txt`, words that are one in both published vocabularies);
+# - a common word behind a blank is one token (`words.txt`: words that are one in both vocabularies);
 # - in a run of lower-case letters two single letters never stand side by side, because nearly all pairs are
 #   tokens, so a run of n letters is at most (2n + 1) // 3 tokens and one more for each rare pair;
 # - of a run of blanks about four are one token.

@@ -34,12 +34,17 @@ class Framing(msgspec.Struct, frozen=True, kw_only=True):
     per_tool: int = 0
     tools: int = 0
     response_schema: int = 0
-    media: dict[str, int] = {}
+    media: tuple[tuple[str, int], ...] = ()
     opaque_chars: int = 4
 
     def with_media(self, **tokens: int) -> Framing:
         """The same rules with other costs for media, in tokens each: `framing.with_media(image=800)`."""
-        return msgspec.structs.replace(self, media={**self.media, **tokens})
+        return msgspec.structs.replace(self, media=tuple(sorted({**dict(self.media), **tokens}.items())))
+
+    def media_tokens(self, kind: str, detail: str = "auto") -> int | None:
+        """The cost of one medium of this kind, by its detail where that has one; None if none is set."""
+        costs = dict(self.media)
+        return costs.get(f"{kind}:{detail}", costs.get(kind))
 
     def replace(self, **fields: object) -> Framing:
         """The same rules with some constants changed."""
@@ -50,7 +55,7 @@ _COOKBOOK = "OpenAI Cookbook, How to count tokens with tiktoken, sections 6 and 
 
 # gpt-4o's table (OpenAI, Images and vision): 85 tokens at low detail; at high detail 85 and 170 for each
 # 512-pixel tile of an image scaled to at most 2048 by 768 pixels, so 8 tiles at most.
-_OPENAI_MEDIA = {"image": 85 + 8 * 170, "image:low": 85}
+_OPENAI_MEDIA = (("image", 85 + 8 * 170), ("image:low", 85))
 
 _OPENAI = Framing(
     name="openai-chat",
@@ -75,15 +80,15 @@ FRAMINGS: dict[str, Framing] = {
         msgspec.structs.replace(
             _OPENAI,
             name="openai-responses",
-            source=f"{_COOKBOOK} (for chat; the Responses API publishes no rule, its input_tokens endpoint counts)",
+            source=f"{_COOKBOOK} (for chat; for Responses nothing is published)",
             conventions=(*_OPENAI.conventions, "per_message", "per_request", "per_name"),
         ),
         Framing(
             name="anthropic",
             version="1",
             source=(
-                "Anthropic, Tool use, pricing table: the tool use system prompt is 290 to 804 tokens by model "
-                "and choice; Vision: at most 1568 tokens an image, 4784 in the high-resolution tier"
+                "Anthropic, Tool use, pricing: the tool use system prompt is 290 to 804 tokens by model and "
+                "choice; Vision: at most 1568 tokens an image, 4784 in the high-resolution tier"
             ),
             conventions=(
                 "per_request",
@@ -103,9 +108,9 @@ FRAMINGS: dict[str, Framing] = {
             per_tool=16,
             tools=804,
             response_schema=64,
-            media={"image": 4784},
+            media=(("image", 4784),),
         ),
-        Framing(name="text", version="1", source="no framing: the text is the whole prompt", media={}),
+        Framing(name="text", version="1", source="no framing: the text is the whole prompt"),
     )
 }
 

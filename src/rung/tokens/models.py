@@ -63,8 +63,8 @@ def tokenizer_for(name: str, *, fallback: Literal["estimate"] | None = None) -> 
     if encoding == "estimate" or fallback == "estimate":
         return EstimateTokenizer(name=f"estimate({name})")
     raise ConfigError(
-        f"no tokenizer is known for `{name}` (name an encoding: `o200k_base`, `cl100k_base` or `estimate`, or "
-        'pass fallback="estimate")',
+        f"no tokenizer is known for `{name}` (name an encoding: `o200k_base`, `cl100k_base` or `estimate`, "
+        'or pass fallback="estimate")',
         path="tokenizer",
     )
 

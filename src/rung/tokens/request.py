@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, cast
 
 import msgspec
@@ -44,6 +44,21 @@ class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
 # Fields that steer the client or the cache and are not shown to the model.
 _SILENT = frozenset(
     {"annotations", "cache_control", "detail", "index", "logprobs", "object", "status", "type"}
+)
+# Where a media part keeps its data or the address of it.
+_MEDIA_DATA = frozenset(
+    {
+        "audio",
+        "file",
+        "file_data",
+        "file_id",
+        "file_url",
+        "image_url",
+        "input_audio",
+        "source",
+        "video",
+        "video_url",
+    }
 )
 _MEDIA = {
     "image_url": "image",
@@ -92,8 +107,7 @@ class _Parts:
                 self.any(source.get("content"))
                 self.rest(part, {"source"})
                 return
-        costs = self.framing.media
-        tokens = costs.get(f"{what}:{_detail(part)}", costs.get(what))
+        tokens = self.framing.media_tokens(what, _detail(part))
         if tokens is None:
             raise InputError(
                 f"media of kind `{what}` has no token cost under `{self.framing.name}` (set one: "
@@ -102,8 +116,7 @@ class _Parts:
                 media=what,
             )
         self.content += tokens
-        self.rest(part, {"source", "image_url", "file", "input_audio", "audio", "file_data", "file_url", "file_id",
-                         "video", "video_url"})  # fmt: skip
+        self.rest(part, _MEDIA_DATA)
 
     def any(self, value: Any) -> None:
         """Content of any shape: a text, a part, or a list of them."""
@@ -128,7 +141,7 @@ class _Parts:
             self.constant += self.framing.per_tool_call
         elif what in _RESULTS:
             self.constant += self.framing.per_tool_result
-        self.rest(part, set())
+        self.rest(part, frozenset())
 
     def call(self, call: Mapping[str, Any]) -> None:
         """An entry of `tool_calls`."""
@@ -142,7 +155,7 @@ class _Parts:
                     continue
             self.json(value)
 
-    def rest(self, part: Mapping[str, Any], seen: set[str]) -> None:
+    def rest(self, part: Mapping[str, Any], seen: Set[str]) -> None:
         """Every field not handled yet, so that nothing goes uncounted."""
         for name, value in part.items():
             if name in seen or name in _SILENT or value is None:
@@ -218,9 +231,9 @@ def count_request(framing: str | Framing, tokenizer: Tokenizer, request: Mapping
     """The tokens of a whole request: the keyword arguments of the provider's client call.
 
     Reads `messages`, `input`, `system`, `instructions`, `prompt`, `text` (a string), `tools`, `functions`,
-    `response_format`, `text.format`, `output_config.format` and `output_format`. Each part is counted alone, so
-    `total` equals the sum of `count_message`, `count_tool`, `count_response_schema` and the constants of the
-    request.
+    `response_format`, `text.format`, `output_config.format` and `output_format`. Each part is counted alone,
+    so `total` equals the sum of `count_message`, `count_tool`, `count_response_schema` and the constants of
+    the request.
 
     Raises `InputError` for media without a configured cost and for what is not JSON.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Literal
 
 from rung.errors import InputError
@@ -88,19 +88,24 @@ def take_tokens(tokenizer: Tokenizer, text: str, limit: int, *, side: Side = "he
     end = _Forward(text) if side == "head" else _Backward(text)
     taken, room = 0, limit
     size = _WINDOW
-    while pattern is not None and taken < len(text):
-        ahead = end.joint(pattern, taken, size)
-        block = end.part(taken, ahead)
-        tokens = tokenizer.count(block)
+    while taken < len(text) and room:
+        ahead = len(text) if pattern is None else end.joint(pattern, taken, size)
+        if ahead - taken > max(4 * _WINDOW, 8 * room):  # no joint near: search without counting it all
+            if pattern is not None and size > 1:
+                size = 1
+                continue
+            reached = _search(tokenizer, end, taken, ahead, room)
+            if reached < ahead:
+                return end.part(0, reached)
+            tokens = tokenizer.count(end.part(taken, ahead))
+        else:
+            tokens = tokenizer.count(end.part(taken, ahead))
+            if tokens > room and (pattern is None or size == 1):
+                return end.part(0, _inside(tokenizer, end, taken, ahead, room))
         if tokens <= room:
             taken, room = ahead, room - tokens
-            continue
-        if size == 1:
-            break
-        size = max(1, size // 16)
-    if taken < len(text):
-        ahead = len(text) if pattern is None else end.joint(pattern, taken, 1)
-        taken = _inside(tokenizer, end, taken, ahead, room)
+        else:
+            size = max(1, size // 16)
     return end.part(0, taken)
 
 
@@ -147,19 +152,18 @@ class _Backward(_Forward):
 
 def _inside(tokenizer: Tokenizer, end: _Forward, near: int, far: int, room: int) -> int:
     """The largest distance in [near, far] whose part from `near` on counts at most `room` tokens."""
+    if far - near > _EXHAUSTIVE:
+        return _search(tokenizer, end, near, far, room)
+    places = (place for place in range(far, near, -1) if end.boundary(place))
+    return next((place for place in places if tokenizer.count(end.part(near, place)) <= room), near)
+
+
+def _search(tokenizer: Tokenizer, end: _Forward, near: int, far: int, room: int) -> int:
+    """The same for a long part: by interpolation, with counts of growing parts taken as rising."""
 
     def count(distance: int) -> int:
         return tokenizer.count(end.part(near, distance))
 
-    if not room:
-        return near
-    if far - near <= _EXHAUSTIVE:
-        places = (place for place in range(far, near, -1) if end.boundary(place))
-        return next((place for place in places if count(place) <= room), near)
-    return _search(count, end, near, far, room)
-
-
-def _search(count: Callable[[int], int], end: _Forward, near: int, far: int, room: int) -> int:
     low, low_tokens = near, 0
     high = high_tokens = 0
     step = max(_EXHAUSTIVE, 4 * room)
