@@ -1,0 +1,365 @@
+"""What Anthropic's Messages endpoint refuses.
+
+Sources are in `docs/assembly.md`: the API reference, the pages on tool use, prompt caching, extended
+thinking and vision, and the errors that the endpoint gives where they do not say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from rung.assembly.anthropic import MARKERS
+from rung.assembly.problems import (
+    MEDIA_TYPES,
+    Fields,
+    Problem,
+    blank,
+    fields,
+    listed,
+    object_schema,
+    shape,
+    tool_name,
+    unique_names,
+)
+
+_CALL_ID = re.compile(r"[A-Za-z0-9_-]+\Z")
+_THINKING = ("thinking", "redacted_thinking")
+
+
+def anthropic_problems(request: Fields) -> Iterator[Problem]:
+    """Findings in the keyword arguments of `client.messages.create`."""
+    yield from _system(request.get("system"))
+    messages = listed(request.get("messages"))
+    if not messages:
+        yield shape("messages", "there are no messages", "send at least one user message")
+    entries = [fields(message) or {} for message in messages]
+    for i, message in enumerate(entries):
+        yield from _message(f"messages[{i}]", message, last=i == len(entries) - 1)
+    yield from _order(entries)
+    yield from _pairs(entries)
+    yield from _tools(listed(request.get("tools")))
+    yield from _markers(request)
+    schema = fields((fields(request.get("output_config")) or {}).get("format"))
+    if schema is not None and schema.get("type") == "json_schema":
+        yield from object_schema("output_config.format.schema", schema.get("schema"), required=True)
+
+
+def _system(system: object) -> Iterator[Problem]:
+    for i, value in enumerate(listed(system)):
+        block = fields(value) or {}
+        if block.get("type") != "text":
+            yield Problem(
+                place=f"system[{i}]",
+                rule="part_type",
+                what="a system block is not text",
+                mend="send text blocks only",
+            )
+        elif blank(block.get("text")):
+            yield _empty(f"system[{i}].text")
+
+
+def _empty(place: str) -> Problem:
+    return Problem(
+        place=place,
+        rule="text_empty",
+        what="a text block is empty or white space only",
+        mend="leave the block out",
+    )
+
+
+def _message(place: str, message: Fields, *, last: bool) -> Iterator[Problem]:
+    role = message.get("role")
+    if role not in ("user", "assistant", "system"):
+        yield Problem(
+            place=f"{place}.role",
+            rule="role",
+            what="no such role",
+            mend="use user or assistant; instructions go to `system`",
+        )
+    content = message.get("content")
+    prefill = last and role == "assistant"
+    if isinstance(content, str):
+        if not content.strip() and not (prefill and not content):
+            yield _empty(f"{place}.content")
+        elif prefill and content != content.rstrip():
+            yield _trailing(f"{place}.content")
+        return
+    blocks = listed(content)
+    if not blocks:
+        if not prefill:
+            yield Problem(
+                place=f"{place}.content",
+                rule="content_required",
+                what="a message has no content",
+                mend="leave the message out",
+            )
+        return
+    for j, value in enumerate(blocks):
+        block = fields(value)
+        if block is None:
+            yield shape(f"{place}.content[{j}]", "a block is not an object", "give it a `type`")
+        else:
+            yield from _block(f"{place}.content[{j}]", str(role), block)
+    final = fields(blocks[-1]) or {}
+    if prefill and final.get("type") == "text":
+        text = final.get("text")
+        if isinstance(text, str) and text.strip() and text != text.rstrip():
+            yield _trailing(f"{place}.content[{len(blocks) - 1}].text")
+    if prefill and final.get("type") in _THINKING:
+        yield Problem(
+            place=f"{place}.content[{len(blocks) - 1}]",
+            rule="thinking_last",
+            what="the last block of the last assistant message is thinking",
+            mend="send what it led to as well",
+        )
+
+
+def _trailing(place: str) -> Problem:
+    return Problem(
+        place=place,
+        rule="prefill_whitespace",
+        what="the beginning of a reply ends in white space",
+        mend="strip its end",
+    )
+
+
+def _block(place: str, role: str, block: Fields) -> Iterator[Problem]:
+    kind = block.get("type")
+    if kind == "text":
+        if blank(block.get("text")):
+            yield _empty(f"{place}.text")
+    elif kind == "tool_use":
+        if role != "assistant":
+            yield _misplaced(place, "a call stands in a message that is not the assistant's")
+        call_id = block.get("id")
+        if not isinstance(call_id, str) or not _CALL_ID.match(call_id):
+            yield Problem(
+                place=f"{place}.id",
+                rule="call_id",
+                what="the id of a call is not letters, digits, `_` or `-`",
+                mend="rewrite the id, in the result too",
+            )
+        yield from tool_name(f"{place}.name", block.get("name"))
+        if fields(block.get("input")) is None:
+            yield Problem(
+                place=f"{place}.input",
+                rule="arguments_object",
+                what="the input of a call is not an object",
+                mend="parse the JSON text, or wrap what is no object",
+            )
+    elif kind == "tool_result":
+        if role != "user":
+            yield _misplaced(place, "a result stands in a message that is not the user's")
+        if not block.get("tool_use_id"):
+            yield Problem(
+                place=f"{place}.tool_use_id",
+                rule="result_call_id",
+                what="a result does not say which call it answers",
+                mend="give it `tool_use_id`",
+            )
+        for k, value in enumerate(listed(block.get("content"))):
+            inner = fields(value) or {}
+            if inner.get("type") == "text" and blank(inner.get("text")):
+                yield _empty(f"{place}.content[{k}].text")
+            elif inner.get("type") == "image":
+                yield from _source(f"{place}.content[{k}]", inner)
+    elif kind in _THINKING:
+        yield from _thinking(place, role, block)
+    elif kind in ("image", "document"):
+        if role == "assistant":
+            yield _misplaced(place, "an image or document stands in an assistant message")
+        yield from _source(place, block)
+    elif not isinstance(kind, str):
+        yield shape(f"{place}.type", "a block has no type", "give it one")
+
+
+def _misplaced(place: str, what: str) -> Problem:
+    return Problem(place=place, rule="part_type", what=what, mend="move it to the other role")
+
+
+def _thinking(place: str, role: str, block: Fields) -> Iterator[Problem]:
+    if role != "assistant":
+        yield _misplaced(place, "thinking stands in a message that is not the assistant's")
+    proof = "signature" if block.get("type") == "thinking" else "data"
+    whole = isinstance(block.get(proof), str) and block.get(proof)
+    if not whole or (proof == "signature" and not isinstance(block.get("thinking"), str)):
+        yield Problem(
+            place=f"{place}.{proof}",
+            rule="opaque_changed",
+            what=f"a thinking block has lost its `{proof}` or its text",
+            mend="pass it through as it came, or drop it whole",
+        )
+
+
+def _source(place: str, block: Fields) -> Iterator[Problem]:
+    source = fields(block.get("source")) or {}
+    kind = source.get("type")
+    image = block.get("type") == "image"
+    wrong = (
+        (kind == "base64" and not (source.get("data") and isinstance(source.get("media_type"), str)))
+        or (kind == "base64" and image and source.get("media_type") not in MEDIA_TYPES)
+        or (kind == "base64" and str(source.get("data", "")).startswith("data:"))
+        or (kind == "url" and not str(source.get("url", "")).startswith(("https://", "http://")))
+        or (kind == "file" and not source.get("file_id"))
+        or kind not in ("base64", "url", "file", *(() if image else ("text", "content")))
+    )
+    if wrong:
+        yield Problem(
+            place=f"{place}.source",
+            rule="media_shape",
+            what="a source is not base64 `data` with a `media_type` taken here, nor a `url` or a `file_id`",
+            mend="give one of these; base64 without the `data:` prefix",
+        )
+
+
+def _order(messages: list[Fields]) -> Iterator[Problem]:
+    """User first, and the roles in turn; a system message only directly after a user message."""
+    for i, message in enumerate(messages):
+        role = message.get("role")
+        before = messages[i - 1].get("role") if i else None
+        if role == "system" and before != "user":
+            yield Problem(
+                place=f"messages[{i}]",
+                rule="system_position",
+                what="a system message does not follow a user message",
+                mend="move it to `system`, or mark it as a notice in a user message",
+            )
+        elif i == 0 and role == "assistant":
+            yield Problem(
+                place="messages[0]",
+                rule="first_user",
+                what="the first message is not the user's",
+                mend="begin with a user message",
+            )
+        elif role == before and role in ("user", "assistant"):
+            yield Problem(
+                place=f"messages[{i}]",
+                rule="alternation",
+                what=f"two {role} messages stand in a row",
+                mend="merge them into one message with separate blocks",
+            )
+
+
+def _pairs(messages: list[Fields]) -> Iterator[Problem]:
+    """Every call answered once at the beginning of the next message; every id used by one call."""
+    seen: set[str] = set()
+    for i, message in enumerate(messages):
+        calls: dict[str, str] = {}
+        if message.get("role") == "assistant":
+            for j, block in _blocks(message, "tool_use"):
+                call_id = block.get("id")
+                place = f"messages[{i}].content[{j}]"
+                if isinstance(call_id, str):
+                    if call_id in seen:
+                        yield Problem(
+                            place=f"{place}.id",
+                            rule="call_id_duplicate",
+                            what="two calls share an id",
+                            mend="give each call its own id",
+                        )
+                    seen.add(call_id)
+                    calls[call_id] = place
+        answer = messages[i + 1] if i + 1 < len(messages) else {}
+        results = _blocks(answer, "tool_result") if answer.get("role") == "user" else []
+        yield from _results(i + 1, answer, results, calls)
+        if i == 0 and message.get("role") == "user":
+            yield from _results(0, message, _blocks(message, "tool_result"), {})
+
+
+def _blocks(message: Fields, kind: str) -> list[tuple[int, Fields]]:
+    found = [(j, fields(block) or {}) for j, block in enumerate(listed(message.get("content")))]
+    return [(j, block) for j, block in found if block.get("type") == kind]
+
+
+def _results(
+    i: int, message: Fields, results: list[tuple[int, Fields]], calls: dict[str, str]
+) -> Iterator[Problem]:
+    answered: set[Any] = set()
+    for order, (j, block) in enumerate(results):
+        place = f"messages[{i}].content[{j}]"
+        call_id = block.get("tool_use_id")
+        if order != j:
+            yield Problem(
+                place=place,
+                rule="result_first",
+                what="a result stands after other content",
+                mend="put the results first, then the text",
+            )
+        if not call_id:
+            continue
+        if call_id in answered:
+            yield Problem(
+                place=f"{place}.tool_use_id",
+                rule="result_duplicate",
+                what="a call has a second result",
+                mend="keep one result for each call",
+            )
+        elif call_id not in calls:
+            yield Problem(
+                place=f"{place}.tool_use_id",
+                rule="result_orphan",
+                what="a result answers no call of the message before",
+                mend="drop it with its call, or put it directly after the call",
+            )
+        answered.add(call_id)
+    for call_id, place in calls.items():
+        if call_id not in answered:
+            yield Problem(
+                place=place,
+                rule="call_unanswered",
+                what="a call has no result in the next message",
+                mend="add its result at the beginning of that message, or drop the call",
+            )
+
+
+def _tools(tools: list[object]) -> Iterator[Problem]:
+    found: list[object] = []
+    for i, value in enumerate(tools):
+        tool = fields(value)
+        if tool is None:
+            yield shape(f"tools[{i}]", "a tool is not an object", "give it `name` and `input_schema`")
+            found.append(None)
+            continue
+        found.append(tool.get("name"))
+        if tool.get("type") not in (None, "custom"):  # a tool that the provider defines
+            continue
+        yield from tool_name(f"tools[{i}].name", tool.get("name"))
+        yield from object_schema(f"tools[{i}].input_schema", tool.get("input_schema"), required=True)
+    yield from unique_names("tools", found)
+
+
+def _markers(request: Fields) -> Iterator[Problem]:
+    """At most four cache markers, none on an empty text or on thinking."""
+    places = [f"tools[{i}]" for i, tool in enumerate(listed(request.get("tools"))) if _marked(tool)]
+    places += [f"system[{i}]" for i, block in enumerate(listed(request.get("system"))) if _marked(block)]
+    if _marked(request):
+        places.append("cache_control")
+    for i, value in enumerate(listed(request.get("messages"))):
+        for j, block in enumerate(listed((fields(value) or {}).get("content"))):
+            place = f"messages[{i}].content[{j}]"
+            kind = (fields(block) or {}).get("type")
+            if _marked(block):
+                places.append(place)
+                if kind in _THINKING:
+                    yield Problem(
+                        place=f"{place}.cache_control",
+                        rule="marker_place",
+                        what="a cache marker stands on thinking",
+                        mend="put it on the block after",
+                    )
+            inner = listed((fields(block) or {}).get("content"))
+            places += [f"{place}.content[{k}]" for k, part in enumerate(inner) if _marked(part)]
+    if len(places) > MARKERS:
+        yield Problem(
+            place=places[MARKERS],
+            rule="marker_count",
+            what=f"there are {len(places)} cache markers, and the limit is {MARKERS}",
+            mend="keep those on the system text and the newest messages",
+        )
+
+
+def _marked(value: object) -> bool:
+    found = fields(value)
+    return found is not None and found.get("cache_control") is not None
