@@ -1,4 +1,4 @@
-"""Calls: sources, sinks, the functions of this module, and what carries text from its arguments to its result."""
+"""Calls: sources, sinks, functions of the same module, and what carries text from arguments to result."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ class Calls(Scope):
             return made
         if method in ("substitute", "safe_substitute", "render", "render_async"):
             values = given.values
-            parts = [(value, None) for value in (base, *values)]
+            parts = [(value, func.value) for value in (base, *values)]
             made = self.build(node, parts, f"`.{method}`", base.text or "")
             self.named_template(func.value, made, node)
             return made
@@ -312,9 +312,7 @@ class Calls(Scope):
                 break
             bound.setdefault(parameter, value)
         for sink in summary.sinks:
-            value = bound.get(sink.parameter)
-            if value is not None:
-                self.through_parameter(sink, value, here, name)
+            self.through_parameter(sink, bound.get(sink.parameter, NOTHING), here, name)
         taints: list[Taint] = []
         for taint in summary.result.taints:
             if taint.kind != PARAMETER:

@@ -44,7 +44,7 @@ class CheckConfig:
     report_unused_ignores: bool = False
 
     def wants(self, rule: str) -> bool:
-        """Whether findings of this rule are reported. The longer of two prefixes wins; `ignore` wins a tie."""
+        """Whether findings of this rule are reported. The longer prefix wins; `ignore` wins a tie."""
         chosen = max((len(prefix) for prefix in self.select if rule.startswith(prefix)), default=-1)
         if self.select and chosen < 0:
             return False
@@ -54,7 +54,7 @@ class CheckConfig:
 
 
 def load_config(path: str | Path | None = None, *, start: str | Path = ".") -> CheckConfig:
-    """Reads `path`; without one, the nearest `pyproject.toml` at or above `start`; without that, the defaults.
+    """Reads `path`; without one, the nearest `pyproject.toml` at or above `start`; else the defaults.
 
     Raises ConfigError for a file that cannot be read and for a field that is unknown or wrong.
     """

@@ -1,8 +1,8 @@
 """Newer syntax, read on an older Python.
 
-The interpreter's own parser reads up to its own version. libcst reads all of them, so where the parser gives up
-libcst finds the newer pieces (PEP 695 and 696 type parameters, PEP 701 f-strings, PEP 750 t-strings, PEP 758
-`except A, B`), and they are replaced, byte for byte in the same place, by older syntax of the same meaning for the
+The interpreter's own parser reads up to its own version. libcst reads all of them, so where the parser gives
+up libcst finds the newer pieces (PEP 695 and 696 type parameters, PEP 701 f-strings, PEP 750 t-strings and
+PEP 758's `except A, B`). They are replaced, byte for byte in the same place, by older syntax that means the same to the
 linter: a string becomes a list of its expressions and is turned back into a string in the tree. libcst is the
 extra `rung[check]`; without it such a file is reported as RUNG000.
 """
@@ -61,7 +61,7 @@ class _Restore(ast.NodeTransformer):
 
 
 def downlevel(text: str) -> Downleveled | None:
-    """The text with newer syntax replaced, or None where libcst is missing, refuses it, or should not be asked."""
+    """The text with newer syntax replaced; None where libcst is missing, refuses, or should not be asked."""
     if not _shallow(text):
         return None
     try:
@@ -84,13 +84,11 @@ def downlevel(text: str) -> Downleveled | None:
 
 def _shallow(text: str) -> bool:
     depth = operators = 0
-    indent_stack = 0
     for line in text.split("\n"):
         stripped = line.lstrip(" \t")
         if not depth:
             operators = 0
-        indent_stack = len(line) - len(stripped)
-        if indent_stack > 4 * MOST_DEPTH:
+        if len(line) - len(stripped) > 4 * MOST_DEPTH:
             return False
         for char in stripped:
             if char in "([{":
@@ -154,14 +152,10 @@ class _Rewrite:
 
     def _string(self, node: Any) -> None:
         start, end = self.span(node)
-        if node.lpar:
-            # The span leaves parentheses out; they stay as they are.
-            pass
         keep: list[tuple[int, int]] = []
         commas: list[int] = []
         literals: list[str] = []
         template = self._collect(node, keep, commas, literals)
-        original = bytes(self.original)
         inner = {place: bytes(self.data[place:stop]) for place, stop in keep}
         self.blank(start, end)
         for place, stop in keep:
@@ -170,7 +164,6 @@ class _Rewrite:
             self.data[place] = 44
         self.data[start] = 91
         self.data[end - 1] = 93
-        del original
         self.found.append(_String(start, template, tuple(literals)))
 
     def _collect(

@@ -71,8 +71,7 @@ class Expressions(Calls):
             return NOTHING
         return self.derived(base)
 
-    @staticmethod
-    def derived(base: Value) -> Value:
+    def derived(self, base: Value) -> Value:
         """A part of a value: its origins stay, its shape is not known."""
         return Value(taints=base.taints, runtime=base.runtime) if base.taints or base.runtime else NOTHING
 
@@ -191,13 +190,16 @@ class Expressions(Calls):
         """
         here = span_of(node)
         kept: list[Taint] = []
-        for value, part in parts:
+        for place, (value, part) in enumerate(parts):
+            grows = place == 0 and how in ("`+`", "`+=`")
             for taint in value.taints:
                 if taint.kind == "item":
                     self.formatted_item(taint, value, part if part is not None else node, how)
-                    continue
-                note = f"is built into text by {how}"
-                kept.append(replace(taint.step(here, note), built=here))
+                elif grows and taint.built is not None:
+                    kept.append(taint)  # more text after a prompt does not move the place where it went wrong
+                else:
+                    note = f"is built into text by {how}"
+                    kept.append(replace(taint.step(here, note), built=here))
         texts = [value.text for value, _ in parts]
         runtime = any(text is None for text in texts)
         if not words:

@@ -1,4 +1,4 @@
-"""Reports: text for people, JSON for programs, SARIF 2.1.0 for code scanning, annotations for GitHub's log."""
+"""Reports: text for people, JSON for programs, SARIF 2.1.0 for code scanning, GitHub annotations."""
 
 from __future__ import annotations
 

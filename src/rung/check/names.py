@@ -66,7 +66,7 @@ def collect_imports(nodes: Iterable[ast.AST]) -> dict[str, str]:
 
 
 def class_of(path: str) -> str:
-    """The class that a call constructs, by its capital letter: `a.Client`, `a.Client.from_env` → `a.Client`."""
+    """The class that a call constructs, by its capital letter: `a.Client.from_env` → `a.Client`."""
     parts = path.split(".")
     for place in range(len(parts) - 1, max(len(parts) - 3, -1), -1):
         name = parts[place].lstrip("_")

@@ -1,4 +1,4 @@
-"""From bytes to a syntax tree, whatever the file holds: marks, encodings, newer syntax, depth, broken code."""
+"""From bytes to a syntax tree, whatever the file holds: encodings, newer syntax, depth, broken code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Parsed:
 
 
 def decode(data: bytes) -> str:
-    """The text of a source file by its mark or coding line (PEP 263). Raises SyntaxError or UnicodeDecodeError."""
+    """The text of a file by its mark or coding line (PEP 263). Raises SyntaxError, UnicodeDecodeError."""
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     text = data.decode(encoding)
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,4 +1,4 @@
-"""From paths to findings, and the command's work: choose files, check each, write the report, say the exit code."""
+"""From paths to findings, and the command: choose files, check each, write the report, say the exit code."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_source(data: bytes, path: str, config: CheckConfig | None = None) -> l
 def check_paths(paths: Iterable[str | Path], config: CheckConfig | None = None) -> list[Finding]:
     """Checks files, and every `.py` and `.pyi` file below folders; findings come in order of place.
 
-    A file that cannot be read or parsed is a finding (RUNG000). Raises InputError for a path that does not exist.
+    A file that cannot be read or parsed is a finding (RUNG000). Raises InputError for a missing path.
     """
     config = config or CheckConfig()
     findings: list[Finding] = []
@@ -68,10 +68,10 @@ def run_check(
 ) -> int:
     """The command `rung check`: writes a report to `out` (standard output) and returns the exit code.
 
-    0: no findings; 1: findings; 2: a path that does not exist, an unknown format, or a configuration that cannot
-    be read; its reason goes to standard error, so that a report in `out` stays whole.
+    0: no findings; 1: findings; 2: a path that does not exist, an unknown format, or a configuration that
+    cannot be read; its reason goes to standard error, so that a report in `out` stays whole.
     """
-    out = out if out is not None else sys.stdout
+    stream = out if out is not None else sys.stdout
     try:
         if not paths:
             raise InputError("no path given (name a file or a folder)", field="paths")
@@ -83,7 +83,7 @@ def run_check(
     except (ConfigError, InputError) as error:
         print(f"rung check: {error}", file=sys.stderr)
         return EXIT_USAGE
-    out.write(render(findings, format))
+    stream.write(render(findings, format))
     return EXIT_FINDINGS if findings else EXIT_CLEAN
 
 

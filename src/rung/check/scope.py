@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -54,7 +54,7 @@ class Module:
 
 
 class Layer:
-    """Variables in a branch: writes stay in the layer, reads fall through. Copying nothing keeps the work linear."""
+    """Variables in a branch: writes stay here, reads fall through. Copying nothing keeps the work linear."""
 
     __slots__ = ("below", "values")
 
@@ -109,7 +109,7 @@ class Scope:
             known[key[5:]] = join(known.get(key[5:], NOTHING), fact)
 
     @contextmanager
-    def branch(self) -> Iterator[Layer]:
+    def branch(self) -> Generator[Layer]:
         """Writes go to a layer of their own for the time of the block."""
         layer = Layer(self.layer)
         self.layer = layer
@@ -136,7 +136,7 @@ class Scope:
     # Names.
 
     def paths(self, node: ast.expr) -> tuple[str, ...]:
-        """The path of an expression as written, by its imports, and by its receiver's class; all lower case."""
+        """An expression's path as written, by its imports, and by its receiver's class; in lower case."""
         return tuple(path.lower() for path in self.full_paths(node))
 
     def full_paths(self, node: ast.expr) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ class Scope:
         return self.module.imports.get(root, root) + rest
 
     def trusted_path(self, nodes: Iterable[ast.AST]) -> bool:
-        """Whether a file's path is by its words one of the deployment's own: a prompt, a template, configuration."""
+        """Whether a path is by its words the deployment's own: a prompt, a template, configuration."""
         words: list[str] = [self.name]
         self._path_words(nodes, words, 3)
         return TRUSTED_PATH.search(" ".join(words)) is not None
@@ -187,7 +187,7 @@ class Scope:
     # Reports.
 
     def report(self, rule: str, span: Span, sink: Span, taint: Taint, message: str) -> None:
-        """Keeps a hit; of several on the same text and origin, the one with the lowest rule id (the surest)."""
+        """Keeps a hit; of several on the same text and origin, the lowest rule id (the surest)."""
         key = (span, taint.kind, taint.what, taint.origin) if rule[4] != "2" else (span, rule)
         known = self.module.hits.get(key)
         if known is None or rule < known.rule:

@@ -172,8 +172,8 @@ class Flow(Expressions):
             self.write(node.id, Value(taints=join(known, tool).taints))
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, target: ast.expr | None, each: Value) -> None:
-        # Twice, so that text written late in the body is seen early in the next round; once inside another loop,
-        # because the outer one repeats it: the work stays linear in the source.
+        # Twice, so that text written late in the body is seen early in the next round; once inside another
+        # loop, because the outer one repeats it: the work stays linear in the source.
         self.loops += 1
         for _ in range(2 if self.loops == 1 else 1):
             with self.branch() as layer:
@@ -351,7 +351,7 @@ def function(module: Module, node: _Function, below: Layer, *, owner: str, key: 
 
 
 def analyse(tree: ast.Module, tables: Tables) -> list[Hit]:
-    """All hits in a file. Two passes: the first learns what functions and attributes carry, the second reports."""
+    """All hits in a file. The first pass learns what functions and attributes carry, the second reports."""
     nodes = list(ast.walk(tree))
     classes = frozenset(node.name for node in nodes if isinstance(node, ast.ClassDef))
     module = Module(tables=tables, imports=collect_imports(nodes), classes=classes)
@@ -363,7 +363,26 @@ def analyse(tree: ast.Module, tables: Tables) -> list[Hit]:
         later = [part for part in tree.body if isinstance(part, (*_FUNCTIONS, ast.ClassDef))]
         flow.run([part for part in tree.body if not isinstance(part, (*_FUNCTIONS, ast.ClassDef))])
         flow.run(later)
-    return list(module.hits.values())
+    return _surest(list(module.hits.values()))
+
+
+def _surest(hits: list[Hit]) -> list[Hit]:
+    """Leaves out a warning about a text when the same flow is reported where it reaches a channel."""
+    passed = {
+        (hit.taint.key, mark.span)
+        for hit in hits
+        if not hit.rule.startswith("RUNG3")
+        for mark in hit.taint.steps
+    }
+    kept: list[Hit] = []
+    seen: set[tuple[object, ...]] = set()
+    for hit in hits:
+        named = hit.rule.startswith("RUNG3")
+        key = (hit.taint.key, hit.message) if named else (hit.rule, hit.span, hit.taint.key)
+        if key not in seen and not (named and (hit.taint.key, hit.span) in passed):
+            seen.add(key)
+            kept.append(hit)
+    return kept
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

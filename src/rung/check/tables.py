@@ -1,9 +1,9 @@
 """Sources, sinks, sanitizers and carriers as data. `pyproject.toml` adds to them.
 
-A pattern is a glob over a dotted path in lower case. A call or a subscript inside the path is written `()` or
-`[]`: `tools[name].invoke(x)` has the path `tools[].invoke`. A path is tried as it is written, with its imported
-names spelt out, and with its receiver's class where that is known, so `httpx.client.get` matches
-`client = httpx.Client(); client.get(url)`. `*tool.invoke` asks only that the receiver's name ends in `tool`.
+A pattern is a glob over a dotted path in lower case. A call or a subscript inside the path is written `()`
+or `[]`: `tools[name].invoke(x)` has the path `tools[].invoke`. A path is tried as it is written, with its
+imported names spelt out, and with its receiver's class where that is known, so `httpx.client.get` matches
+`client = httpx.Client(); client.get(url)`. `*tool.invoke` only asks that the receiver's name ends in `tool`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
-    """Where text becomes an instruction: an argument of a call, by keyword, by position (0-based), or both."""
+    """Where text becomes an instruction: a call's argument, by keyword, by position (from 0), or both."""
 
     call: str
     argument: str = ""
@@ -229,33 +229,45 @@ DECORATOR_SINKS = ("*.system_prompt", "*.instructions")
 """A function under such a decorator returns an instruction (Pydantic AI)."""
 
 SANITIZERS = (
-    "int", "float", "bool", "len", "abs", "round", "sum", "hash", "id", "type", "isinstance", "uuid.*",
-    "*.promote", "*.transform", "*.compile", "compile_context", "*.fill", "hashlib.*", "*.hexdigest",
+    "int", "float", "bool", "len", "abs", "round", "sum", "hash", "id", "type", "isinstance",
+    "uuid.*", "*.promote", "*.transform", "*.compile", "compile_context", "*.fill", "hashlib.*",
+    "*.hexdigest",
 )  # fmt: skip
 """What comes out of these is no longer the text that went in."""
 
 CARRIERS = (
-    "str", "repr", "format", "list", "tuple", "set", "dict", "sorted", "reversed", "map", "filter", "iter", "next",
-    "zip", "enumerate", "max", "min", "copy.copy", "copy.deepcopy", "json.dumps", "json.loads", "json.load",
-    "json.dump", "*.dumps", "*.loads", "yaml.*load*", "yaml.*dump", "tomllib.load*", "toml.load*", "csv.reader",
-    "csv.dictreader", "textwrap.*", "html.*", "re.sub", "re.findall", "re.split", "re.search", "re.match",
-    "pprint.pformat", "itertools.chain*", "itertools.islice", "operator.itemgetter()", "ast.literal_eval",
-    "base64.*", "urllib.parse.*", "bs4.beautifulsoup", "beautifulsoup", "markdownify*", "html2text*",
-    "*format_docs", "*format_documents", "*format_results", "*format_context", "*join_docs", "*truncate*",
-    "*stringify*", "*to_markdown", "*to_text", "*clean_text", "*strip_html", "trafilatura.extract", "asyncio.gather",
-    "asyncio.wait_for", "asyncio.run", "asyncio.to_thread", "cast", "typing.cast", "bytes", "io.stringio",
-    "*.get_response_synthesizer", "*run_until_complete", "functools.reduce",
+    "str", "repr", "format", "list", "tuple", "set", "dict", "sorted", "reversed", "map", "filter",
+    "iter", "next", "zip", "enumerate", "max", "min", "copy.copy", "copy.deepcopy", "json.dumps",
+    "json.loads", "json.load", "json.dump", "*.dumps", "*.loads", "yaml.*load*", "yaml.*dump",
+    "tomllib.load*", "toml.load*", "csv.reader", "csv.dictreader", "textwrap.*", "html.*", "re.sub",
+    "re.findall", "re.split", "re.search", "re.match", "pprint.pformat", "itertools.chain*",
+    "itertools.islice", "operator.itemgetter()", "ast.literal_eval", "base64.*", "urllib.parse.*",
+    "bs4.beautifulsoup", "beautifulsoup", "markdownify*", "html2text*", "*format_docs",
+    "*format_documents", "*format_results", "*format_context", "*join_docs", "*truncate*",
+    "*stringify*", "*to_markdown", "*to_text", "*clean_text", "*strip_html", "trafilatura.extract",
+    "asyncio.gather", "asyncio.wait_for", "asyncio.run", "asyncio.to_thread", "cast", "typing.cast",
+    "bytes", "io.stringio", "*.get_response_synthesizer", "*run_until_complete", "functools.reduce",
 )  # fmt: skip
 """Functions whose result is made of their arguments. Any other function that is not in the module ends a flow."""
 
 SAFE_ATTRIBUTES = frozenset(
-    ["status_code", "status", "ok", "id", "item_id", "url", "score", "encoding", "elapsed", "type", "role", "returncode", "shape", "size", "__class__", "__name__", "__len__", "dtype", "digest", "lineage", "sensitivity", "tenant", "subject", "source", "observed_at", "created_at", "key", "is_error", "isError", "closed", "mode", "total_tokens", "usage"]
-)
+    (
+        "status_code", "status", "ok", "id", "item_id", "url", "score", "encoding", "elapsed",
+        "type", "role", "returncode", "shape", "size", "__class__", "__name__", "__len__", "dtype",
+        "digest", "lineage", "sensitivity", "tenant", "subject", "source", "observed_at",
+        "created_at", "key", "is_error", "isError", "closed", "mode", "total_tokens", "usage",
+    )
+)  # fmt: skip
 """Attributes of untrusted objects that carry no foreign text."""
 
 SAFE_METHODS = frozenset(
-    ["startswith", "endswith", "count", "index", "find", "rfind", "isdigit", "isalpha", "isalnum", "isspace", "islower", "isupper", "isnumeric", "raise_for_status", "close", "aclose", "exists", "is_file", "is_dir", "tell", "fileno", "seek", "write", "writelines", "flush", "total_seconds", "bit_length", "keys", "__len__", "issubset"]
-)
+    (
+        "startswith", "endswith", "count", "index", "find", "rfind", "isdigit", "isalpha",
+        "isalnum", "isspace", "islower", "isupper", "isnumeric", "raise_for_status", "close",
+        "aclose", "exists", "is_file", "is_dir", "tell", "fileno", "seek", "write", "writelines",
+        "flush", "total_seconds", "bit_length", "keys", "__len__", "issubset",
+    )
+)  # fmt: skip
 """Methods of untrusted objects whose result carries no foreign text."""
 
 STORE_RETURNS = {

@@ -43,7 +43,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """Text of one origin: a source of some kind, or (`kind="parameter"`) a parameter of the function at hand."""
+    """Text of one origin: a source of some kind, or (`kind="parameter"`) a parameter of this function."""
 
     kind: str
     what: str
@@ -65,9 +65,9 @@ class Taint:
 @dataclass(frozen=True, slots=True)
 class Value:
     """An abstract value. `text` is a known literal; `fields` and `elements` a known shape; `cls` its class by
-    dotted name; `runtime` says that it was built from something that is not a literal; `slots` are the template
-    variables that stand in a system message; `func` names a function of this module; `node` is where it was
-    written, for judging file paths by their name.
+    dotted name; `runtime` says that it was built from something that is no literal; `many` that it is a container; `slots` are
+    the template variables that stand in a system message; `func` names a function of this module; `node` is where
+    it was written, for judging file paths by their words.
     """
 
     taints: tuple[Taint, ...] = ()
