@@ -10,6 +10,7 @@
     │   ├── PairingError                  a tool result without its call, twice, or ambiguous
     │   └── TemplateError                 a template's slots do not fit its text or its values
     ├── BudgetError                       required items do not fit (`required`, `budget`, `shortfall`)
+    ├── VerificationError                 a compiled turn contradicts its manifest: a bug of rung's own
     ├── ScopeError (PermissionError)      a tenant, subject, session, clearance or scope excludes this
     ├── SourceError                       a source failed, timed out or broke its contract
     ├── StoreError
@@ -109,6 +110,10 @@ class BudgetError(RungError):
     required: tuple[tuple[str, int], ...]
     budget: int
     shortfall: int
+
+
+class VerificationError(RungError):
+    """A compiled turn contradicts its manifest, budget or channels. It is a bug of rung's own; report it."""
 
 
 class ScopeError(RungError, PermissionError):

@@ -191,7 +191,7 @@ class ContextStore:
         """The store's clock: aware UTC."""
         return self._core.ledger.now()
 
-    def type(self, type_name: str) -> type[ContextType]:
+    def type_named(self, type_name: str) -> type[ContextType]:
         """The class of a type that the policy names.
 
         Raises:
@@ -584,9 +584,20 @@ class ContextStore:
             BudgetError: what is required does not fit; it is named with its sizes.
             ForeignItemError: an item that this store did not issue, or that was altered.
         """
-        from rung.compiler.entry import compile_items
+        from rung.compiler.entry import Options, compile_items
 
-        return compile_items(self, items, budget=budget, target=target, **options)
+        given = [
+            item if isinstance(item, ContextItem) else self.instruct(item) for item in items
+        ]
+        try:
+            made = Options(budget=budget, target=target, **options)
+        except TypeError:
+            raise InputError(
+                f"no such option of compile: {names(sorted(set(options) - set(Options.__struct_fields__)))} "
+                f"(one of {names(Options.__struct_fields__, 24)})",
+                field="options",
+            ) from None
+        return compile_items(self._core.ledger, self._reach, given, made)
 
     # end
 
@@ -656,7 +667,7 @@ def _types(own: Iterable[type[ContextType]], policy: PolicySet) -> dict[str, typ
         known[kind.name] = kind
     for declared in policy.types:
         if declared not in known:
-            # Named in a TOML file only: the class is reached by store.type(name).
+            # Named in a TOML file only: the class is reached by store.type_named(name).
             known[declared] = type(declared, (ContextType,), {}, name=declared)  # type: ignore[call-overload]
     return known
 

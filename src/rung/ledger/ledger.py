@@ -26,6 +26,7 @@ from rung.errors import (
 from rung.ledger.backend import Backend, LogEntry, NewRow, OriginRow, Tenants, Transaction
 from rung.ledger.channels import Endorsement
 from rung.ledger.content import content_key, folded, identity, text_digest
+from rung.ledger.invalidation import Invalidations
 from rung.ledger.origins import OriginIndex
 from rung.policy.decision import Hit, Reason, Refusal
 from rung.policy.rules import PolicySet
@@ -117,6 +118,7 @@ class Ledger:
         self._clock = clock
         self._ids = ids
         self._origins = OriginIndex(policy, backend)
+        self._invalidations = Invalidations(backend)
         self._labels: dict[Labels, Labels] = {}
         self._verified: dict[str, ContextItem[Any]] = {}
 
@@ -616,6 +618,10 @@ class Ledger:
     def revoked(self, ids: Sequence[str], reach: Reach) -> dict[str, str]:
         """Which of these are revoked, and why."""
         return self._backend.revoked(ids, reach.tenants)
+
+    def invalidated(self, items: Sequence[ContextItem[Any]], reach: Reach) -> dict[str, str]:
+        """Which of these an event has invalidated since they were seen, and the event's reason."""
+        return self._invalidations.among(items, reach.tenants)
 
     def revoke(self, ids: Sequence[str], reach: Reach, reason: str) -> None:
         """Mark items as revoked, and log it."""

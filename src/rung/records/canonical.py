@@ -101,6 +101,10 @@ def plain(value: object, field: str = "content", depth: int = 0) -> Any:
         return str(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return {"$base64": base64.b64encode(bytes(value)).decode("ascii")}
+    if not isinstance(value, msgspec.Struct) and hasattr(value, "reveal"):
+        raise InputError(f"`{field}` is of kind {kind(value)}: labelled text is no JSON value", field=field)
+    if isinstance(value, msgspec.Struct) and "_body" in value.__struct_fields__:
+        raise InputError(f"`{field}` is an item (an item is no JSON value: derive from it with store.transform)", field=field)
     if isinstance(value, msgspec.Struct) or hasattr(value, "__dataclass_fields__"):
         return plain(msgspec.to_builtins(value), field, depth + 1)
     raise InputError(f"`{field}` is of kind {kind(value)}, which has no JSON form (convert it first)", field=field)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Never, Self
 
 from rung.errors import ContextTypeError, InputError
 
@@ -38,7 +38,7 @@ class ContextType:
                 field="name",
             )
 
-    def __new__(cls, *args: object, **kwargs: object) -> NoReturn:
+    def __new__(cls, *args: Never, **kwargs: Never) -> Self:
         call = cls.__dict__.get("mend") or f"store.add({cls.__name__}, text, source=…)"
         raise ContextTypeError(
             f"`{cls.__name__}` is a type, not a constructor: items come from a store (use `{call}`)",

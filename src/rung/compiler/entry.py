@@ -1,0 +1,234 @@
+"""compile_items: from items that the store issued to a turn. Pure passes over a frozen plan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+
+from rung.assembly.messages import ToolSchema
+from rung.assembly.targets import Target, target as target_of
+from rung.compiler.admit import admit, refresh
+from rung.compiler.counting import Costs, costs_for
+from rung.compiler.fit import fit
+from rung.compiler.labels import label
+from rung.compiler.manifest import Entry
+from rung.compiler.plan import Candidate, Pass, Place, Plan
+from rung.compiler.report import report
+from rung.compiler.settle import settle
+from rung.compiler.turn import Turn
+from rung.compiler.verify import verify
+from rung.errors import InputError, kind
+from rung.ledger.ledger import Ledger, Reach
+from rung.policy.rules import PolicySet, TurnIntent
+from rung.records.canonical import canonical_json
+from rung.records.item import ContextItem, Slot
+from rung.records.labels import Sensitivity
+from rung.tokens.framing import Framing
+from rung.tokens.models import tokenizer_for
+from rung.tokens.protocol import Tokenizer
+
+_PASSES: tuple[Pass, ...] = (admit, refresh, settle, label)
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a turn is compiled.
+
+    Attributes:
+        budget: the most tokens of the request; None: the intent's, else the policy's.
+        target: `openai-chat`, `openai-responses`, `anthropic` or `text`.
+        reserve_output: tokens kept for the reply out of `window`.
+        window: the model's context window; the request takes at most window - reserve_output.
+        tokenizer: a counter, or the name of an encoding or model.
+        framing: other constants than the target's own.
+        tools: tool schemas that go along.
+        response_schema: (name, JSON Schema) that the reply must fit.
+        intent: which sources, what clearance and scopes.
+        scores: item id to score.
+        both: show an item and the one promoted from it.
+        history_tokens: the most that the history takes.
+        verify: `full` counts the finished request anew.
+        invisible: what becomes of invisible characters in quoted data.
+        rows: manifest rows of sources that gave no items.
+    """
+
+    budget: int | None = None
+    target: str = "openai-chat"
+    reserve_output: int | None = None
+    window: int | None = None
+    tokenizer: Tokenizer | str = "o200k_base"
+    framing: Framing | None = None
+    tools: tuple[ToolSchema, ...] = ()
+    response_schema: tuple[str, Any] | None = None
+    intent: TurnIntent | None = None
+    clearance: Sensitivity | None = None
+    scopes: frozenset[str] | None = None
+    scores: Mapping[str, float] = {}
+    both: bool = False
+    history_tokens: int | None = None
+    verify: Literal["fast", "full"] | None = None
+    invisible: Literal["keep", "strip", "show"] = "strip"
+    rows: tuple[Entry, ...] = ()
+    policy: PolicySet | None = None
+
+
+def compile_items(
+    ledger: Ledger, reach: Reach, items: Iterable[ContextItem[Any]], options: Options = Options()
+) -> Turn:
+    """The turn of these items, in the order handed in.
+
+    The last USER item is the request; what came before it in the conversation is history, and calls and
+    results after it belong to the turn in progress.
+
+    Raises:
+        InputError: no request, an unfilled template, or a wrong option.
+        ForeignItemError: an item that the store did not issue, or that was altered.
+        ScopeError: something required may not enter.
+        BudgetError: what is required does not fit.
+    """
+    stored = ledger.issued(items, reach)
+    return _compile(ledger, reach, stored, options)
+
+
+def _compile(ledger: Ledger, reach: Reach, stored: Sequence[ContextItem[Any]], options: Options) -> Turn:
+    policy = options.policy or ledger.policy
+    target = target_of(options.target, invisible=options.invisible)
+    costs = _costs(target, options)
+    plan = _plan(ledger, reach, stored, options, policy)
+    for step in _PASSES:
+        plan = step(plan)
+    plan = fit(plan, costs)
+    prompt, request, manifest = report(plan, costs)
+    mode = options.verify or os.environ.get("RUNG_VERIFY", "fast")
+    verify(manifest, prompt, request, costs, policy, full=mode == "full")
+
+    def again(**changes: Any) -> Turn:
+        return _compile(ledger, reach, stored, msgspec.structs.replace(options, **changes))
+
+    return Turn(request=request, manifest=manifest, prompt=prompt, _again=again)
+
+
+def _costs(target: Target, options: Options) -> Costs:
+    tokenizer = options.tokenizer
+    if isinstance(tokenizer, str) and options.framing is None:
+        return _named_costs(target, tokenizer)
+    if isinstance(tokenizer, str):
+        tokenizer = tokenizer_for(tokenizer)
+    return costs_for(target, tokenizer, options.framing)
+
+
+@lru_cache(maxsize=32)
+def _named_costs(target: Target, tokenizer: str) -> Costs:
+    return costs_for(target, tokenizer_for(tokenizer))
+
+
+def _plan(
+    ledger: Ledger, reach: Reach, stored: Sequence[ContextItem[Any]], options: Options, policy: PolicySet
+) -> Plan:
+    intent = options.intent
+    rules = policy.budget
+    budget = options.budget
+    if budget is None:
+        budget = intent.budget if intent is not None and intent.budget is not None else rules.input
+    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"`budget` is of kind {kind(budget)} or below 0 (give tokens as a whole number)", field="budget")
+    reserve = rules.reserve_output if options.reserve_output is None else options.reserve_output
+    window = rules.window if options.window is None else options.window
+    available = budget if window is None else max(0, min(budget, window - reserve))
+    candidates = _candidates(policy, stored, options.scores, ledger, reach)
+    ids = [one.item.id for one in candidates]
+    schema = options.response_schema
+    return Plan(
+        candidates=candidates,
+        policy=policy,
+        now=ledger.now(),
+        target=options.target,
+        budget=budget,
+        available=available,
+        reserve_output=reserve,
+        intent=intent,
+        clearance=options.clearance
+        if options.clearance is not None
+        else (Sensitivity.RESTRICTED if intent is None else intent.clearance),
+        scopes=options.scopes if options.scopes is not None else (None if intent is None else intent.scopes),
+        tenant=reach.tenant,
+        subject=reach.subject,
+        session=reach.session,
+        tools=tuple(sorted(options.tools, key=lambda tool: tool.name)),
+        response_schema=None if schema is None else (schema[0], _schema_text(schema[1])),
+        invalidated=ledger.invalidated([one.item for one in candidates], reach),
+        revoked=ledger.revoked(ids, reach),
+        both=options.both,
+        history_tokens=options.history_tokens,
+        rows=options.rows,
+    )
+
+
+def _schema_text(schema: object) -> str:
+    return schema if isinstance(schema, str) else canonical_json(schema, "response_schema")
+
+
+def _candidates(
+    policy: PolicySet,
+    stored: Sequence[ContextItem[Any]],
+    scores: Mapping[str, float],
+    ledger: Ledger,
+    reach: Reach,
+) -> tuple[Candidate, ...]:
+    unique = list({item.id: item for item in stored}.values())
+    request = max((number for number, item in enumerate(unique) if item.type.name == "user"), default=None)
+    if request is None:
+        raise InputError("the turn has no request (add one: store.user(question))", field="items")
+    owners = _slot_owners(unique)
+    shown = {item.id for item in unique}
+    missing = [item_id for item_id in owners if item_id not in shown]
+    unique += ledger.get(missing, reach)
+    out: list[Candidate] = []
+    for number, item in enumerate(unique):
+        place = _place(policy, item, number, request)
+        rules = policy.source(item.source)
+        owned = owners.get(item.id, ())
+        required = place in ("instructions", "request", "after") or rules.always_include or bool(owned)
+        out.append(
+            Candidate(
+                item=item,
+                place="context" if owned else place,
+                rules=rules,
+                score=scores.get(item.id),
+                required=required,
+                order=number,
+                reason="required" if required else "selected",
+                owners=owned,
+            )
+        )
+    return tuple(out)
+
+
+def _slot_owners(items: Sequence[ContextItem[Any]]) -> dict[str, tuple[str, ...]]:
+    owners: dict[str, tuple[str, ...]] = {}
+    for item in items:
+        slots = [part for part in item.parts if isinstance(part, Slot)]
+        if item.attr("slots") is not None and not slots:
+            raise InputError(
+                f"the template `{item.id}` has unfilled slots: {item.attr('slots')} (fill them: template.fill(…))",
+                field="items",
+            )
+        for slot in slots:
+            owners[slot.item_id] = (*owners.get(slot.item_id, ()), item.id)
+    return owners
+
+
+def _place(policy: PolicySet, item: ContextItem[Any], number: int, request: int) -> Place:
+    name = item.type.name
+    if name in ("instruction", "policy"):
+        return "instructions"
+    if name == "summary":
+        return "summary"
+    if number == request:
+        return "request"
+    if name in ("user", "assistant") or (name == "tool_output" and item.call_id is not None):
+        return "history" if number < request else "after"
+    return "context"

@@ -1,0 +1,229 @@
+"""fit: required first, then by priority and score, exactly within the turn's tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from rung.compiler.counting import Costs
+from rung.compiler.history import Exchange, exchanges, window
+from rung.compiler.layout import context_message, prompt_of, quoted
+from rung.compiler.plan import Candidate, Plan
+from rung.compiler.truncate import truncate
+from rung.errors import BudgetError, names
+from rung.records.item import body
+
+HISTORY_SHARE = 0.6
+"""Of what is left beside the required parts, the most that history takes while context competes with it."""
+
+
+def fit(plan: Plan, costs: Costs) -> Plan:
+    """Choose what comes in.
+
+    Raises:
+        BudgetError: what is required does not fit; it names each required item with its tokens.
+    """
+    state = {one.item.id: one for one in plan.candidates}
+    base = _required(plan, costs, state)
+    room = plan.available - base
+    optional = [one for one in plan.candidates if one.alive and one.place == "context" and not one.required]
+    sizes = {one.item.id: costs.block(quoted(one)) for one in optional}
+    overhead = 0 if _has_required_context(plan) else _context_overhead(costs, optional)
+    wanted = sum(sizes.values()) + (overhead if optional else 0)
+    room -= _fit_history(plan, costs, state, room, wanted)
+    _fit_context(state, optional, sizes, room - (overhead if optional else 0), costs, _used_by_source(plan, costs))
+    fitted = plan.with_(tuple(state[one.item.id] for one in plan.candidates))
+    return _settle_total(fitted, costs)
+
+
+def _has_required_context(plan: Plan) -> bool:
+    return any(one.alive and one.required and one.place == "context" and not one.owners for one in plan.candidates)
+
+
+def _context_overhead(costs: Costs, optional: Sequence[Candidate]) -> int:
+    if not optional:
+        return 0
+    first = optional[0]
+    return costs.messages((context_message([first]),)) - costs.block(quoted(first))
+
+
+def _used_by_source(plan: Plan, costs: Costs) -> dict[str, int]:
+    used: dict[str, int] = {}
+    for one in plan.candidates:
+        if one.alive and one.required and one.place == "context" and not one.owners:
+            used[one.item.source] = used.get(one.item.source, 0) + costs.block(quoted(one))
+    return used
+
+
+def _required(plan: Plan, costs: Costs, state: dict[str, Candidate]) -> int:
+    required = [one for one in plan.candidates if one.alive and one.required]
+    for one in required:
+        if one.place in ("context", "after") and one.rules.max_tokens is not None:
+            state[one.item.id] = _cut(one, one.rules.max_tokens, costs)
+    shown = [state[one.item.id] for one in required]
+    total = costs.prompt(prompt_of(plan, shown))
+    if total <= plan.available:
+        return total
+    sizes = _sizes(plan, shown, costs)
+    raise BudgetError(
+        f"required items need {total} tokens, the turn has {plan.available}: {names(f'{name} {size}' for name, size in sizes)} "
+        "(raise the budget or lower their max_tokens)",
+        required=tuple(sizes),
+        budget=plan.available,
+        shortfall=total - plan.available,
+    )
+
+
+def _sizes(plan: Plan, shown: Sequence[Candidate], costs: Costs) -> list[tuple[str, int]]:
+    items, components, constants = costs.by_item(prompt_of(plan, shown))
+    by_id = {one.item.id: one.item for one in shown}
+    sizes = [
+        (f"{by_id[item].source} {by_id[item].type.name} {item}", tokens)
+        for item, tokens in items.items()
+        if item is not None and item in by_id
+    ]
+    sizes += [(name, components[name]) for name in ("tools", "response_schema") if components.get(name)]
+    sizes.append(("framing", constants + items.get(None, 0)))
+    return sorted(sizes, key=lambda pair: -pair[1])
+
+
+def _cut(one: Candidate, limit: int, costs: Costs) -> Candidate:
+    """The candidate shortened by its source's rule to at most `limit` tokens, or as it is where it fits."""
+    block = quoted(one) if one.place == "context" else None
+    whole = costs.block(block) if block is not None else costs.tokenizer.count(_body(one))
+    if whole <= limit or one.rules.truncation == "none":
+        return one
+    frame = 0
+    if block is not None:
+        shorter = msgspec.structs.replace(one, state="truncated", text="")
+        frame = costs.block(quoted(shorter))
+    room = limit - frame
+    for _ in range(8):
+        if room <= 0:
+            return one
+        made = truncate(_body(one), one.rules.truncation, room, costs.tokenizer, media_type=one.item.media_type)
+        if not made.fits:
+            return one
+        cut = msgspec.structs.replace(
+            one,
+            state="truncated",
+            text=made.text,
+            params={**one.params, "left_out": f"{made.left_out[0]} {made.left_out[1]}" if made.left_out else ""},
+        )
+        size = costs.block(quoted(cut)) if block is not None else made.tokens
+        if size <= limit:
+            return cut
+        # Escaping made it longer than its plain text; give that back and cut again.
+        room -= max(1, size - limit)
+    return one
+
+
+def _body(one: Candidate) -> str:
+    return body(one.item) if one.text is None else one.text
+
+
+def _fit_history(plan: Plan, costs: Costs, state: dict[str, Candidate], room: int, wanted: int) -> int:
+    past = exchanges([one for one in plan.candidates if one.alive and one.place == "history"], costs)
+    total = sum(exchange.tokens for exchange in past)
+    cap = room if plan.history_tokens is None else min(room, plan.history_tokens)
+    limit = min(cap, max(room - wanted, int(room * HISTORY_SHARE)))
+    kept = past if total <= limit else window(past, limit)
+    _mark_history(state, past, kept)
+    return sum(exchange.tokens for exchange in kept)
+
+
+def _mark_history(state: dict[str, Candidate], past: Sequence[Exchange], kept: Sequence[Exchange]) -> None:
+    first = len(past) - len(kept)
+    for exchange in past[:first]:
+        for one in exchange.members:
+            state[one.item.id] = one.out("excluded", "history_window")
+    for exchange in past[first:]:
+        for one in exchange.members:
+            state[one.item.id] = msgspec.structs.replace(one, reason="history")
+
+
+def _fit_context(
+    state: dict[str, Candidate],
+    optional: Sequence[Candidate],
+    sizes: Mapping[str, int],
+    room: int,
+    costs: Costs,
+    used: dict[str, int],
+) -> None:
+    taken: dict[str, int] = {}
+    pledged = _pledged(optional, used)
+    for one in sorted(optional, key=_rank):
+        item_id, source, size = one.item.id, one.item.source, sizes[one.item.id]
+        limit = one.rules.limit
+        if limit is not None and taken.get(source, 0) >= limit:
+            state[item_id] = one.out("excluded", "over_limit", limit=limit)
+            continue
+        cap = one.rules.max_tokens
+        left = room if cap is None else min(room, cap - used.get(source, 0))
+        left = min(left, room - sum(pledge for name, pledge in pledged.items() if name != source))
+        chosen = one
+        if size > left and one.rules.truncation != "none":
+            chosen = _cut(one, left, costs)
+            size = costs.block(quoted(chosen))
+        if size > left:
+            reason = "source_cap" if cap is not None and size > cap - used.get(source, 0) else "over_budget"
+            params: dict[str, Any] = {"size": size, "left": max(0, left)}
+            state[item_id] = one.out("excluded", reason, **params)
+            continue
+        state[item_id] = chosen
+        room -= size
+        used[source] = used.get(source, 0) + size
+        taken[source] = taken.get(source, 0) + 1
+        if source in pledged:
+            pledged[source] = max(0, pledged[source] - size)
+
+
+def _pledged(optional: Sequence[Candidate], used: Mapping[str, int]) -> dict[str, int]:
+    """Tokens kept for sources with a minimum share, until they have had it or run out of candidates."""
+    pledged: dict[str, int] = {}
+    for one in optional:
+        if one.rules.min_tokens:
+            pledged[one.item.source] = max(0, one.rules.min_tokens - used.get(one.item.source, 0))
+    return pledged
+
+
+def _rank(one: Candidate) -> tuple[Any, ...]:
+    score = 0.0 if one.score is None else one.score
+    return (-one.rules.priority, -score, -one.item.seen_at.timestamp(), one.order, one.item.id)
+
+
+def _settle_total(plan: Plan, costs: Costs) -> Plan:
+    """Make sure of the whole: where parts do not add up (another tokenizer, merged messages), recount and give way."""
+    while True:
+        alive = [one for one in plan.candidates if one.alive]
+        over = costs.prompt(prompt_of(plan, alive)) - plan.available
+        if over <= 0:
+            return plan
+        loose = [one for one in alive if one.place == "context" and not one.required]
+        if loose:
+            last = max(loose, key=_rank)
+            plan = _without(plan, {last.item.id}, "over_budget", over)
+            continue
+        past = exchanges([one for one in alive if one.place == "history"], costs)
+        if not past:
+            raise BudgetError(
+                f"required items need {plan.available + over} tokens, the turn has {plan.available} "
+                "(raise the budget or lower their max_tokens)",
+                required=tuple(_sizes(plan, alive, costs)),
+                budget=plan.available,
+                shortfall=over,
+            )
+        plan = _without(plan, {one.item.id for one in past[0].members}, "history_window", over)
+
+
+def _without(plan: Plan, ids: set[str], reason: str, over: int) -> Plan:
+    return plan.with_(
+        tuple(
+            one.out("excluded", reason, **({"size": over} if reason == "over_budget" else {}))
+            if one.item.id in ids
+            else one
+            for one in plan.candidates
+        )
+    )

@@ -1,0 +1,96 @@
+"""order: the ladder. From candidates that are in to neutral messages, stable parts first.
+
+tools │ policy and instructions │ summary │ history │ one context block │ the request │ what followed it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rung.assembly.messages import Block, Message, Prompt
+from rung.compiler.labels import canonical
+from rung.compiler.plan import Candidate, Plan
+from rung.records.item import Media, Opaque, Slot, ToolCall, body
+
+
+def prompt_of(plan: Plan, alive: Sequence[Candidate]) -> Prompt:
+    """The neutral prompt of these candidates."""
+    by_id = {one.item.id: one for one in plan.candidates}
+    messages: list[Message] = []
+    rules = [one for one in alive if one.place == "instructions"]
+    if rules:
+        blocks = tuple(instruction_block(one, by_id) for one in sorted(rules, key=_rule_order))
+        messages.append(Message(role="system", place="instructions", blocks=blocks))
+    summary = [one for one in alive if one.place == "summary"]
+    if summary:
+        messages.append(
+            Message(role="user", place="summary", blocks=tuple(quoted(one) for one in summary))
+        )
+    messages += [spoken(one) for one in alive if one.place == "history"]
+    context = sorted((one for one in alive if one.place == "context" and not one.owners), key=canonical)
+    if context:
+        messages.append(context_message(context))
+    messages += [spoken(one) for one in alive if one.place in ("request", "after")]
+    return Prompt(messages=tuple(messages), tools=plan.tools, response_schema=plan.response_schema)
+
+
+def _rule_order(one: Candidate) -> tuple[int, int]:
+    return (0 if one.item.type.name == "policy" else 1, one.order)
+
+
+def context_message(context: Iterable[Candidate]) -> Message:
+    """The one block of context: quoted items, in canonical order."""
+    return Message(role="user", place="context", blocks=tuple(quoted(one) for one in context))
+
+
+def instruction_block(one: Candidate, by_id: Mapping[str, Candidate]) -> Block:
+    """An instruction as it stands, with the items of its slots as quoted data."""
+    slots = tuple((part.name, quoted(by_id[part.item_id])) for part in one.item.parts if isinstance(part, Slot))
+    return Block(
+        item_id=one.item.id, form="literal", type=one.item.type.name, source=one.item.source, text=_text(one), slots=slots
+    )
+
+
+def quoted(one: Candidate) -> Block:
+    """An item as framed data: its type, label, source, and when it was seen."""
+    item = one.item
+    attrs = [(name, value) for name in ("title", "section", "category") if (value := item.attr(name)) is not None]
+    if item.version is not None:
+        attrs.append(("version", item.version))
+    if item.observed_at is not None:
+        attrs.append(("observed_at", item.observed_at.isoformat(timespec="seconds").replace("+00:00", "Z")))
+    if one.state == "truncated":
+        attrs.append(("state", "truncated"))
+    attrs += one.attrs
+    return Block(
+        item_id=item.id,
+        form="quoted",
+        type=item.type.name,
+        source=item.source,
+        text=_text(one),
+        label=one.label,
+        attrs=tuple(attrs),
+        mark=one.rules.mark,
+    )
+
+
+def spoken(one: Candidate) -> Message:
+    """An item of the conversation: its role comes from its type, never from its text."""
+    item = one.item
+    place = "history" if one.place == "history" else "request"
+    text = _text(one)
+    block = Block(item_id=item.id, form="literal", type=item.type.name, source=item.source, text=text)
+    if item.call_id is not None and item.type.name == "tool_output":
+        return Message(role="tool", place=place, blocks=(block,), call_id=item.call_id, name=item.attr("tool"))
+    return Message(
+        role="assistant" if item.type.name == "assistant" else "user",
+        place=place,
+        blocks=(block,) if text or not item.parts else (Block(item_id=item.id, type=item.type.name, text=""),),
+        calls=tuple(part for part in item.parts if isinstance(part, ToolCall)),
+        media=tuple(part for part in item.parts if isinstance(part, Media)),
+        opaque=tuple(part for part in item.parts if isinstance(part, Opaque)),
+    )
+
+
+def _text(one: Candidate) -> str:
+    return body(one.item) if one.text is None else one.text

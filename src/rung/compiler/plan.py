@@ -1,0 +1,101 @@
+"""The plan: candidates of a turn and what has been decided of each. Passes map a frozen plan to a frozen plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from rung.assembly.messages import ToolSchema
+from rung.compiler.manifest import Conflict, Entry, State
+from rung.policy.rules import PolicySet, SourcePolicy, TurnIntent
+from rung.records.item import ContextItem
+from rung.records.labels import Sensitivity
+
+Place = Literal["instructions", "summary", "history", "context", "request", "after"]
+"""Where an item stands. `after` is what followed the request: the calls and results of the turn in progress."""
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An item that may come in, and what was decided of it.
+
+    Attributes:
+        item: the store's own copy.
+        place: where it stands.
+        rules: the policy of its source.
+        score: how well it fits the turn, higher is better; None: not scored.
+        required: without it the turn fails.
+        order: its place in what was handed in: 0 is first.
+        state, reason, params: None while it is still in.
+        text: its text after truncation; None: whole.
+        tokens: what its block adds; filled by the fit.
+        label: the short id that a reply can cite.
+        attrs: what its frame says beside that.
+        owners: items whose slots show it.
+    """
+
+    item: ContextItem[Any]
+    place: Place
+    rules: SourcePolicy
+    score: float | None = None
+    required: bool = False
+    order: int = 0
+    state: State | None = None
+    reason: str = "selected"
+    params: dict[str, Any] = {}
+    text: str | None = None
+    tokens: int = 0
+    label: str = ""
+    attrs: tuple[tuple[str, str], ...] = ()
+    owners: tuple[str, ...] = ()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is still in."""
+        return self.state is None or self.state == "truncated"
+
+    def out(self, state: State, reason: str, **params: Any) -> Candidate:
+        """The same candidate, left out."""
+        return msgspec.structs.replace(self, state=state, reason=reason, params=params, tokens=0)
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a turn is decided from.
+
+    Attributes:
+        budget: tokens asked for; `available` is what the request may take after the reserve.
+        both: show an item and the one promoted from it.
+        rows: manifest rows of what never became a candidate: sources not fetched, failed.
+    """
+
+    candidates: tuple[Candidate, ...]
+    policy: PolicySet
+    now: datetime
+    target: str
+    budget: int
+    available: int
+    reserve_output: int
+    intent: TurnIntent | None = None
+    clearance: Sensitivity = Sensitivity.RESTRICTED
+    scopes: frozenset[str] | None = None
+    tenant: str | None = None
+    subject: str | None = None
+    session: str | None = None
+    tools: tuple[ToolSchema, ...] = ()
+    response_schema: tuple[str, str] | None = None
+    invalidated: Mapping[str, str] = {}
+    revoked: Mapping[str, str] = {}
+    both: bool = False
+    history_tokens: int | None = None
+    conflicts: tuple[Conflict, ...] = ()
+    rows: tuple[Entry, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def with_(self, candidates: tuple[Candidate, ...], **more: Any) -> Plan:
+        """The plan with other candidates."""
+        return msgspec.structs.replace(self, candidates=candidates, **more)
+
+
+Pass = Callable[[Plan], Plan]

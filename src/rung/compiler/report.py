@@ -1,0 +1,136 @@
+"""From a fitted plan to the request and its manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from rung.assembly.messages import Prompt
+from rung.compiler.counting import Costs
+from rung.compiler.layout import prompt_of
+from rung.compiler.manifest import Counter, Entry, Manifest, Totals
+from rung.compiler.plan import Candidate, Plan
+from rung.records.canonical import canonical_json
+from rung.records.item import Slot
+
+_PLACES = ("instructions", "summary", "history", "context", "request")
+
+
+def report(plan: Plan, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:
+    """The neutral prompt, the request, and the manifest of a fitted plan."""
+    alive = [one for one in plan.candidates if one.alive]
+    prompt = prompt_of(plan, alive)
+    healed = costs.target.heal(prompt)
+    request = costs.target.request(prompt)
+    items, components, constants = costs.by_item(prompt)
+    known = {one.item.id for one in plan.candidates}
+    own = sum(tokens for item, tokens in items.items() if item is None or item not in known)
+    entries = _entries(plan, items)
+    by_place = {place: 0 for place in _PLACES}
+    for entry in entries:
+        if entry.place is not None:
+            by_place[entry.place] += entry.tokens
+    total = sum(items.values()) + components.get("tools", 0) + components.get("response_schema", 0) + constants
+    manifest = Manifest(
+        turn=_turn_id(plan, request),
+        at=plan.now.isoformat(),
+        target=plan.target,
+        intent=None if plan.intent is None else plan.intent.name,
+        tenant=plan.tenant,
+        session=plan.session,
+        entries=(*entries, *plan.rows),
+        totals=Totals(
+            **by_place,
+            tools=components.get("tools", 0),
+            response_schema=components.get("response_schema", 0),
+            framing=constants + own,
+            total=total,
+            budget=plan.budget,
+            available=plan.available,
+            reserve_output=plan.reserve_output,
+        ),
+        counter=Counter(
+            tokenizer=costs.tokenizer.name,
+            exact=costs.tokenizer.exact,
+            framing=f"{costs.framing.name}/{costs.framing.version}",
+        ),
+        conflicts=plan.conflicts,
+        notes=(*plan.notes, *(_note(repair) for repair in healed.repairs)),
+    )
+    return prompt, request, manifest
+
+
+def _note(repair: Any) -> str:
+    return canonical_json(msgspec.to_builtins(repair))
+
+
+def _turn_id(plan: Plan, request: Mapping[str, Any]) -> str:
+    seen = canonical_json(request), plan.now.isoformat(), plan.target, plan.tenant, plan.session, plan.budget
+    return blake2b(msgspec.msgpack.encode(seen), digest_size=8, person=b"rung turn v1").hexdigest()
+
+
+def _entries(plan: Plan, items: Mapping[str | None, int]) -> list[Entry]:
+    rows: list[Entry] = []
+    for one in plan.candidates:
+        rows.append(_entry(one, items.get(one.item.id, 0)))
+    return _ranges(rows)
+
+
+def _entry(one: Candidate, tokens: int) -> Entry:
+    item = one.item
+    reason = one.reason
+    if one.alive:
+        reason = "truncated" if one.state == "truncated" else ("required" if one.required else one.reason)
+    params = dict(one.params)
+    if one.score is not None:
+        params["score"] = round(one.score, 4)
+    slots = [part.name for part in item.parts if isinstance(part, Slot)]
+    if slots:
+        params["slots"] = " ".join(slots)
+    return Entry(
+        source=item.source,
+        item=item.id,
+        type=item.type.name,
+        version=item.version,
+        key=item.key,
+        observed_at=None if item.observed_at is None else item.observed_at.isoformat(),
+        tokens=tokens if one.alive else 0,
+        size=0 if one.alive else int(one.params.get("size", 0)),
+        state="included" if one.state is None else one.state,
+        reason=reason,
+        params=params,
+        place="request" if one.place == "after" else one.place,
+        label=one.label or None,
+    )
+
+
+def _ranges(rows: Sequence[Entry]) -> list[Entry]:
+    """One row for each stretch of history in one state; `count` and `last` say how far it reaches."""
+    out: list[Entry] = []
+    for row in rows:
+        last = out[-1] if out else None
+        if (
+            last is not None
+            and row.place == last.place == "history"
+            and (row.state, row.reason) == (last.state, last.reason)
+            and row.state != "truncated"
+            and not row.params
+            and not last.params
+        ):
+            out[-1] = msgspec.structs.replace(
+                last,
+                source="history",
+                type=last.type if last.type == row.type else None,
+                key=None,
+                version=None,
+                observed_at=None,
+                tokens=last.tokens + row.tokens,
+                count=last.count + 1,
+                last=row.item,
+            )
+        else:
+            out.append(row)
+    return out

@@ -1,0 +1,198 @@
+"""settle: one representation, one copy, the current value; and conflicts said aloud."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from rung.compiler.manifest import Conflict
+from rung.compiler.plan import Candidate, Plan
+from rung.ledger.content import content_key
+from rung.records.item import body
+
+_TOOL_TYPES = frozenset({"tool_output"})
+
+
+def settle(plan: Plan) -> Plan:
+    """Decide among candidates of the context block that say the same, or say one thing differently."""
+    decided = {one.item.id: one for one in plan.candidates}
+    context = [one for one in plan.candidates if one.alive and one.place == "context"]
+    if not plan.both:
+        _represent(decided, context)
+    _supersede(decided, _alive(decided, context))
+    _deduplicate(decided, _alive(decided, context))
+    conflicts = _conflicts(plan, decided, _alive(decided, context))
+    return plan.with_(tuple(decided[one.item.id] for one in plan.candidates), conflicts=conflicts)
+
+
+def _alive(decided: dict[str, Candidate], context: Iterable[Candidate]) -> list[Candidate]:
+    return [decided[one.item.id] for one in context if decided[one.item.id].alive]
+
+
+def _represent(decided: dict[str, Candidate], context: Sequence[Candidate]) -> None:
+    """Where an item promoted from another is in, the other stays in the trace only."""
+    ids = {one.item.id for one in context}
+    for one in context:
+        if one.item.via is None or not one.item.via.startswith("promote:"):
+            continue
+        for parent in one.item.derived_from:
+            if parent in ids and decided[parent].alive and not decided[parent].required:
+                decided[parent] = decided[parent].out("excluded", "represented_by", item=one.item.id)
+
+
+def _supersede(decided: dict[str, Candidate], context: Sequence[Candidate]) -> None:
+    """An item that names what it supersedes replaces it, along chains; in a cycle the latest stays."""
+    by_name: dict[str, Candidate] = {}
+    for one in context:
+        by_name[one.item.id] = one
+        named = one.item.attr("id")
+        if named is not None:
+            by_name.setdefault(named, one)
+    later: dict[str, Candidate] = {}
+    for one in context:
+        older = by_name.get(one.item.attr("supersedes") or "")
+        if older is not None and older is not one:
+            known = later.get(older.item.id)
+            later[older.item.id] = one if known is None else max(known, one, key=_recency)
+    for item_id, newer in later.items():
+        if not _leads_back(item_id, later) or _recency(newer) > _recency(decided[item_id]):
+            decided[item_id] = decided[item_id].out("excluded", "superseded_by", item=_final(newer, later).item.id)
+
+
+def _leads_back(start: str, later: dict[str, Candidate]) -> bool:
+    seen, at = {start}, start
+    while at in later:
+        at = later[at].item.id
+        if at in seen:
+            return True
+        seen.add(at)
+    return False
+
+
+def _final(newest: Candidate, later: dict[str, Candidate]) -> Candidate:
+    seen = {newest.item.id}
+    while newest.item.id in later and later[newest.item.id].item.id not in seen:
+        newest = later[newest.item.id]
+        seen.add(newest.item.id)
+    return newest
+
+
+def _recency(one: Candidate) -> tuple[Any, ...]:
+    return (one.item.seen_at, one.item.seq, one.order, one.item.id)
+
+
+def _deduplicate(decided: dict[str, Candidate], context: Sequence[Candidate]) -> None:
+    """The same content is sent once; every source that said it stays named."""
+    groups: dict[bytes, list[Candidate]] = {}
+    for one in context:
+        key = content_key(body(one.item))
+        if key:
+            groups.setdefault(key, []).append(one)
+    for same in groups.values():
+        if len(same) < 2:
+            continue
+        kept = min(same, key=lambda one: (not one.required, -one.item.integrity, -_score(one), one.order))
+        also = sorted({_origin(one) for one in same} - {_origin(kept)})
+        if also:
+            attrs = (*kept.attrs, ("also", ", ".join(also)))
+            decided[kept.item.id] = msgspec.structs.replace(kept, attrs=attrs)
+        for one in same:
+            if one is not kept and not one.required:
+                decided[one.item.id] = one.out("excluded", "duplicate_of", item=kept.item.id)
+
+
+def _score(one: Candidate) -> float:
+    return float("-inf") if one.score is None else one.score
+
+
+def _origin(one: Candidate) -> str:
+    item = one.item
+    return item.attr("document") or item.attr("title") or item.source
+
+
+def _conflicts(plan: Plan, decided: dict[str, Candidate], context: Sequence[Candidate]) -> tuple[Conflict, ...]:
+    groups: dict[str, list[Candidate]] = {}
+    for one in context:
+        if one.item.key is not None:
+            groups.setdefault(one.item.key, []).append(one)
+    found: list[Conflict] = []
+    for key, group in sorted(groups.items()):
+        current = _current(decided, group)
+        if len({content_key(body(one.item)) for one in current}) > 1:
+            found.append(_settled(plan, decided, key, current))
+    return tuple(found)
+
+
+def _current(decided: dict[str, Candidate], group: Sequence[Candidate]) -> list[Candidate]:
+    """What is left of one key when each source speaks once and memories yield to current tool values."""
+    newest: dict[str, Candidate] = {}
+    for one in group:
+        known = newest.get(one.item.source)
+        newest[one.item.source] = one if known is None else max(known, one, key=_version_order)
+    left = list(newest.values())
+    tools = [one for one in left if _from_tool(one)]
+    if tools:
+        latest = max(tools, key=_recency)
+        for one in left:
+            if one.item.type.name == "memory" and not one.required:
+                decided[one.item.id] = one.out("excluded", "superseded_by", item=latest.item.id)
+        left = [one for one in left if decided[one.item.id].alive]
+    for one in group:
+        chosen = newest[one.item.source]
+        if one is not chosen and not one.required and decided[one.item.id].alive:
+            decided[one.item.id] = one.out("excluded", "superseded_by", item=chosen.item.id)
+    return left
+
+
+def _from_tool(one: Candidate) -> bool:
+    return one.item.type.name in _TOOL_TYPES or one.item.source.startswith(("tool:", "mcp:"))
+
+
+def _version_order(one: Candidate) -> tuple[Any, ...]:
+    return (*natural(one.item.version), *_recency(one))
+
+
+def natural(version: str | None) -> tuple[Any, ...]:
+    """A sort key under which `v10` comes after `v9`, and no version before any."""
+    if version is None:
+        return ((),)
+    parts: list[tuple[int, int, str]] = []
+    digits = ""
+    for char in version + "\0":
+        if char.isascii() and char.isdigit():
+            digits += char
+            continue
+        if digits:
+            parts.append((1, int(digits), ""))
+            digits = ""
+        if char != "\0":
+            parts.append((0, 0, char))
+    return (tuple(parts),)
+
+
+def _settled(plan: Plan, decided: dict[str, Candidate], key: str, current: Sequence[Candidate]) -> Conflict:
+    rule = plan.policy.conflicts.get(key) or next(
+        (value for pattern, value in plan.policy.conflicts.items() if pattern.endswith("*") and key.startswith(pattern[:-1])),
+        None,
+    )
+    if rule is None:
+        rule = next((one.rules.conflict for one in current if one.rules.conflict is not None), "present")
+    ranked = sorted(current, key=_recency)
+    if rule in ("prefer_fresher", "prefer_newer_version"):
+        chosen = max(current, key=_recency if rule == "prefer_fresher" else _version_order)
+        for one in current:
+            if one is not chosen and not one.required:
+                decided[one.item.id] = one.out("excluded", "superseded_by", item=chosen.item.id, rule=rule)
+    else:
+        for one in current:
+            attrs = (*one.attrs, ("conflict", key))
+            decided[one.item.id] = msgspec.structs.replace(one, attrs=attrs)
+    return Conflict(
+        key=key,
+        items=tuple(one.item.id for one in ranked),
+        sources=tuple(one.item.source for one in ranked),
+        times=tuple(one.item.seen_at.isoformat() for one in ranked),
+        settled=rule,
+    )

@@ -1,0 +1,1 @@
+"""Sources: what produces items for a turn."""
