@@ -37,6 +37,7 @@ from rung.storage.rows import (
     pack_tombstone,
     parents_of,
     require_owned,
+    scope_key,
     tombstone_of,
     unpack,
     unpack_tombstone,
@@ -124,6 +125,7 @@ class _Transaction:
         return any(staged) or bool(self.counters)
 
     def next_seq(self, session: str | None, count: int) -> int:
+        scope_key(session)
         last = self.counters.get(session, self.shelf.counters.get(session, 0))
         self.counters[session] = last + count
         return last + 1
@@ -304,6 +306,7 @@ class MemoryBackend:
 
     @contextmanager
     def write(self, tenant: str | None, *, exclusive: bool = False) -> Iterator[_Transaction]:
+        scope_key(tenant)
         if self._writer == threading.get_ident():
             raise StoreError("a write is open in this thread already (end it before the next one)")
         started = time.monotonic()

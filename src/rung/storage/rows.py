@@ -160,8 +160,14 @@ def known_names(values: Iterable[str]) -> list[str]:
 
 
 def scope_key(name: str | None) -> str:
-    """A tenant or session as a column: None and each string, the empty one too, are distinct exact values."""
-    return "-" if name is None else "=" + name
+    """A tenant or session as a column: None and each string, the empty one too, are distinct exact values.
+
+    Raises:
+        InputError: it holds NUL or a lone surrogate.
+    """
+    if name is None:
+        return "-"
+    return "=" + (name if storable(name) else canonical_text(name, "scope")[0])
 
 
 def scope_name(key: str) -> str | None:
@@ -179,7 +185,12 @@ def owned(given: Owned, tenant: str | None) -> Owned:
 
     Raises:
         ScopeError: it names another tenant.
+        InputError: a field holds NUL or a lone surrogate.
     """
+    for field in given.__struct_fields__:
+        value = getattr(given, field)
+        if type(value) is str and not storable(value):
+            canonical_text(value, field)
     if given.tenant == tenant:
         return given
     if given.tenant is None:

@@ -20,6 +20,7 @@ from rung.storage.rows import (
     micros,
     moment,
     problem_of,
+    scope_key,
     scope_keys,
     scope_name,
     storable,
@@ -83,8 +84,9 @@ class SqliteBackend:
     @contextmanager
     def write(self, tenant: str | None, *, exclusive: bool = False) -> Iterator[SqliteTransaction]:
         # Every writer of a file is alone in it, so an exclusive write needs nothing more.
+        scope = scope_key(tenant)
         with self._connections.writing() as connection:
-            yield SqliteTransaction(connection, tenant)
+            yield SqliteTransaction(connection, tenant, scope)
 
     # reading
 
@@ -125,7 +127,7 @@ class SqliteBackend:
         item = unpack(text, record, self._types, item_id)
         if item.labels.tenant not in tenants or item.id != item_id:
             raise IntegrityError(
-                f"item `{item_id}` is filed under an id or tenant that is not its own (restore it from a copy)",
+                f"item `{item_id}` is filed under an id or tenant not its own (restore it from a copy)",
                 culprits=(item_id,),
             )
         return item
@@ -184,7 +186,7 @@ class SqliteBackend:
                 filters.append((column, value))
         if expired_at is not None:
             filters.append(("expires_at <= ?", micros(expired_at)))
-        page = PAGE if limit is None else min(PAGE, limit)
+        page = PAGE if limit is None else max(1, min(PAGE, limit))
         left = limit
         for row in self._rows(tenants, types, filters, after, page):
             if left == 0:
@@ -212,7 +214,7 @@ class SqliteBackend:
         after: int,
         page: int,
     ) -> Iterator[tuple[int, str, str, bytes, bytes | None, bytes | None]]:
-        """Rows in order of writing: each tenant and type is a stream in its index's order, and they are merged."""
+        """Rows in order of writing: each tenant and type is a stream in its index's order, and merged."""
         indexed = [column for column, _ in filters if column != "source = ?"]
         streams: list[Iterator[tuple[int, str, str, bytes, bytes | None, bytes | None]]] = []
         for scope in scope_keys(tenants):

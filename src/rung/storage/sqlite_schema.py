@@ -15,7 +15,7 @@ APPLICATION_ID = 0x72756E67
 # One step per version. A step that was released is never altered; what changes is a new step.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
-        # `tenant` is `-` for the deployment and `=` and the name otherwise: NULL never equals NULL in an index.
+        # `tenant` is `-` for the deployment, else `=` and the name: in an index NULL never equals NULL.
         """CREATE TABLE items (
             ordinal INTEGER PRIMARY KEY,
             id TEXT NOT NULL UNIQUE,
@@ -43,7 +43,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE edges (
             parent TEXT NOT NULL,
             tenant TEXT NOT NULL,
-            child INTEGER NOT NULL REFERENCES items,
+            child INTEGER NOT NULL,
             PRIMARY KEY (parent, tenant, child)
         ) STRICT, WITHOUT ROWID""",
         """CREATE TABLE sessions (

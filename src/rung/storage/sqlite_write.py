@@ -32,7 +32,8 @@ PAGE = 64
 """Rows that are read at once: items may be large, and no reader keeps a connection for long."""
 
 _INSERT = """INSERT INTO items
-    (ordinal, id, tenant, type, source, session, seq, subject, key, expires_at, content_key, identity, text, record)
+    (ordinal, id, tenant, type, source, session, seq, subject, key, expires_at,
+     content_key, identity, text, record)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (tenant, identity) WHERE identity IS NOT NULL DO NOTHING"""
 
@@ -43,7 +44,7 @@ def marks(values: Collection[object]) -> str:
 
 
 def padded(values: list[str]) -> list[str]:
-    """The values, the last one repeated up to a power of two, so that few different statements are prepared."""
+    """The values, the last one repeated up to a power of two: few different statements are prepared."""
     size = 1
     while size < len(values):
         size *= 2
@@ -67,10 +68,10 @@ def stored_types(connection: sqlite3.Connection, scope: str) -> list[str]:
 class SqliteTransaction:
     """Writes through the one writing connection, inside `BEGIN IMMEDIATE`."""
 
-    def __init__(self, connection: sqlite3.Connection, tenant: str | None) -> None:
+    def __init__(self, connection: sqlite3.Connection, tenant: str | None, scope: str) -> None:
         self._connection = connection
         self._tenant = tenant
-        self._scope = scope_key(tenant)
+        self._scope = scope
         self._ordinal: int | None = None
         self._head: tuple[int, bytes] | None = None
 
@@ -101,8 +102,8 @@ class SqliteTransaction:
         last = ""
         while True:
             row = self._connection.execute(
-                "SELECT ordinal, id, type, source FROM items WHERE tenant = ? AND content_key = ? AND type > ? "
-                "ORDER BY type, ordinal LIMIT 1",
+                "SELECT ordinal, id, type, source FROM items "
+                "WHERE tenant = ? AND content_key = ? AND type > ? ORDER BY type, ordinal LIMIT 1",
                 (scope, key, last),
             ).fetchone()
             if row is None:
@@ -265,9 +266,11 @@ class SqliteTransaction:
     def emit(self, event: Event) -> int:
         event = owned(event, self._tenant)
         number = self._connection.execute(
-            "INSERT INTO events (tenant, at, source, key, version, item_id, reason) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO events (tenant, at, source, key, version, item_id, reason) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
-                self._scope, micros(event.at), event.source, event.key, event.version, event.item_id, event.reason,
+                self._scope, micros(event.at), event.source, event.key, event.version, event.item_id,
+                event.reason,
             ),
         ).lastrowid  # fmt: skip
         assert number is not None

@@ -1,0 +1,1 @@
+"""What tests of applications and of other backends use."""
