@@ -45,7 +45,7 @@ def fields(value: object) -> Fields | None:
 
 def listed(value: object) -> list[Any]:
     """The value as a list, or an empty one."""
-    return value if isinstance(value, list) else []
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def shape(place: str, what: str, mend: str) -> Problem:

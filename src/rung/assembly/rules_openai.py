@@ -275,7 +275,7 @@ def _tools(request: Fields, *, nested: bool) -> Iterator[Problem]:
             yield Problem(
                 place=f"{where}.description",
                 rule="tool_description",
-                what=f"a tool's description has {len(description)} characters, and the limit is {DESCRIPTION}",
+                what=f"a description has {len(description)} characters, and the limit is {DESCRIPTION}",
                 mend="move the details into the instructions",
             )
         yield from object_schema(f"{where}.parameters", function.get("parameters"), required=False)
