@@ -147,11 +147,7 @@ def _from_base64(layer: Layer, name: Sequence[str], data: Bytes, rot13: bool, le
             at_tail = at[shift:]
             pad = -len(tail) % 4
             quads = np.concatenate((tail, np.zeros(pad, dtype=np.uint8))).reshape(-1, 4)
-            out = np.empty((len(quads), 3), dtype=np.uint8)
-            out[:, 0] = quads[:, 0] << 2 | quads[:, 1] >> 4
-            out[:, 1] = (quads[:, 1] & 15) << 4 | quads[:, 2] >> 2
-            out[:, 2] = (quads[:, 2] & 3) << 6 | quads[:, 3]
-            flat = out.ravel()
+            flat = _joined_bytes(quads)
             if pad:
                 flat = flat[: len(flat) - min(pad, 3)]
             for start, end in text_runs(flat, least):
@@ -184,6 +180,7 @@ def _from_hex(layer: Layer, name: Sequence[str], data: Bytes, rot13: bool, least
                 yield _piece(layer, name, flat[start:end], firsts[start:end], lasts[start:end])
 
 
+_MANY = 64
 _JOINT = b"////z____"
 """Between joined texts: bytes that are no text in either base64 alphabet, and a letter that ends a hex
 run."""
@@ -199,61 +196,110 @@ def carriers(texts: Sequence[str], least: int) -> list[int]:
     lengths = np.fromiter((len(text) + len(_JOINT) for text in texts), dtype=np.int64, count=len(texts))
     ends = np.cumsum(lengths)
     found: set[int] = set()
+    for url_safe in (False, True):
+        if url_safe and joined.count(b"-") + joined.count(b"_") == 4 * (len(texts) - 1):
+            break
+        table = base64_values(url_safe, False)
+        values = np.frombuffer(joined.translate(table.tobytes(), _where(table, _SKIP)), dtype=np.uint8)
+        for rot13 in (False, True):
+            places = _base64_places(values, least, rot13)
+            if not len(places):
+                continue
+            at = np.flatnonzero(table[np.frombuffer(joined, dtype=np.uint8)] != _SKIP)
+            owners = np.searchsorted(ends, at[places], side="right")
+            for owner in np.unique(owners).tolist():
+                here = places[owners == owner].tolist()
+                if len(here) > _MANY or any(_holds_text(values, place, least, rot13) for place in here):
+                    found.add(owner)
     for rot13 in (False, True):
-        for url_safe in (False, True):
-            if url_safe and joined.count(b"-") + joined.count(b"_") == 4 * (len(texts) - 1):
-                break
-            table = base64_values(url_safe, rot13)
-            _note(found, _base64_places(joined, table, least), joined, table == _SKIP, ends)
-        table = hex_values(rot13)
-        _note(found, _hex_places(joined, table, least), joined, table == _SKIP, ends)
+        places = list(_hex_places(joined, hex_values(rot13), least))
+        found.update(np.searchsorted(ends, places, side="right").tolist())
     return sorted(found)
 
 
-def _note(found: set[int], places: Indices, joined: bytes, skipped: NDArray[np.bool_], ends: Indices) -> None:
-    if len(places):
-        at = np.flatnonzero(~skipped[np.frombuffer(joined, dtype=np.uint8)])
-        found.update(np.searchsorted(ends, at[places], side="right").tolist())
-
-
-def _base64_places(joined: bytes, table: Bytes, least: int) -> Indices:
-    values = np.frombuffer(joined.translate(table.tobytes(), _where(table, _SKIP)), dtype=np.uint8)
-    # A run of `least` bytes holds at least this many whole groups of three: look at three of them, evenly
-    # spaced.
+def _base64_places(values: Bytes, least: int, rot13: bool) -> Indices:
+    # A run of `least` bytes holds at least this many whole groups of three bytes, in one of four alignments.
+    # Three of them, evenly spaced, are looked at everywhere; some between them, only where these are text.
     spacing = max((least - 4) // 3 // 3, 1)
-    found: list[Indices] = []
-    for shift in range(4):
-        count = (len(values) - shift) // 4
-        if count < 3 * spacing:
+    count = len(values) // 4
+    if count < 3 * spacing:
+        return np.empty(0, dtype=np.int64)
+    # By alignment and group: the group's four values as two halves of two values.
+    padded = np.concatenate((values, np.zeros(8, dtype=np.uint8)))
+    halves = np.ndarray((4, count, 2), dtype="<u2", buffer=padded, strides=(1, 4, 2))
+    _, good, _ = _read_groups(halves[:, ::spacing], rot13)
+    shifts, hits = np.nonzero(good[:, :-2] & good[:, 1:-1] & good[:, 2:])
+    hits *= spacing
+    for offset in (1, spacing + 1, 2)[:spacing]:
+        if not len(hits):
             break
-        rows = values[shift : shift + 4 * count].reshape(-1, 4)[::spacing]
-        a, b, c, d = rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3]
-        first, second, third = (
-            _CLASSES[a << 2 | b >> 4],
-            _CLASSES[(b & 15) << 4 | c >> 2],
-            _CLASSES[(c & 3) << 6 | d],
-        )
-        good = _FOLLOWS_FLAT[first * 4 + second] & _FOLLOWS_FLAT[second * 4 + third]
-        hits = np.flatnonzero(good[:-2] & good[1:-1] & good[2:])
-        found.append(shift + hits * (4 * spacing))
-    return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+        _, good, last = _read_groups(halves[shifts, hits + offset], rot13)
+        first, _, _ = _read_groups(halves[shifts, hits + offset + 1], rot13)
+        kept = good & _FOLLOWS_FLAT[last * 4 + first]
+        shifts, hits = shifts[kept], hits[kept]
+    # The middle one of the three: the first may reach into the joint before the text.
+    return shifts + 4 * (hits + spacing)
 
 
-def _hex_places(joined: bytes, table: Bytes, least: int) -> Indices:
-    marks = joined.translate(_hex_marks(table.tobytes()), _where(table, _SKIP))
-    pattern = b"\x01" * (2 * least)
-    found: list[int] = []
-    at = marks.find(pattern)
-    while at >= 0:
-        found.append(at)
-        end = marks.find(b"\0", at)
-        at = marks.find(pattern, end) if end >= 0 else -1
-    return np.array(found, dtype=np.int64)
+def _holds_text(values: Bytes, place: int, least: int, rot13: bool) -> bool:
+    """Whether the groups around a place carry at least `least` bytes of text."""
+    reach = (least // 3 + 2) * 4
+    around = values[place % 4 if place < reach else place - reach : place + 3 * reach]
+    around = around[: len(around) // 4 * 4]
+    if rot13:
+        around = _rot13_values()[around]
+    flat = _joined_bytes(around.reshape(-1, 4))
+    return bool(text_runs(flat, least))
+
+
+def _joined_bytes(groups: Bytes) -> Bytes:
+    a, b, c, d = (groups[:, i] for i in range(4))
+    return np.stack((a << 2 | b >> 4, (b & 15) << 4 | c >> 2, (c & 3) << 6 | d), axis=1).ravel()
 
 
 @cache
-def _hex_marks(table: bytes) -> bytes:
-    return bytes(1 if value < 16 else 0 for value in table)
+def _rot13_values() -> Bytes:
+    """Value of a base64 character → value of its rot13."""
+    return base64_values(False, True)[list(_UPPER + _LOWER + _DIGITS + b"+/")]
+
+
+def _read_groups(halves: NDArray[np.uint16], rot13: bool) -> tuple[Bytes, NDArray[np.bool_], Bytes]:
+    """For groups of four values: class of the first byte, whether all may be text, class of the last."""
+    fronts, backs, good = _group_tables(rot13)
+    front, back = fronts[halves[..., 0]], backs[halves[..., 1]]
+    return front >> 4, good[front.astype(np.intp) << 6 | back], back & 3
+
+
+@cache
+def _group_tables(rot13: bool) -> tuple[Bytes, Bytes, NDArray[np.bool_]]:
+    """Tables by half a group (two values): class of its whole byte and nibble of the byte in the middle.
+
+    The third says for front << 6 | back whether the three bytes follow one another in a text.
+    """
+    half = np.arange(1 << 14)
+    low, high = half & 63, half >> 8
+    if rot13:
+        low, high = _rot13_values()[low].astype(np.int64), _rot13_values()[high].astype(np.int64)
+    fronts = _CLASSES[(low << 2 | high >> 4) & 255] << 4 | (high & 15).astype(np.uint8)
+    backs = ((low >> 2) << 2).astype(np.uint8) | _CLASSES[((low & 3) << 6 | high) & 255]
+    front, back = np.divmod(np.arange(1 << 12), 64)
+    first, middle, last = front >> 4, _CLASSES[(front & 15) << 4 | back >> 2], back & 3
+    return fronts, backs, _FOLLOWS_FLAT[first * 4 + middle] & _FOLLOWS_FLAT[middle * 4 + last]
+
+
+def _hex_places(joined: bytes, table: Bytes, least: int) -> Iterator[int]:
+    """Places in `joined` where a run of hex digits and separators ends that holds enough digits."""
+    digits = np.flatnonzero(table < 16).astype(np.uint8).tobytes()
+    marks = joined.translate((table != _OTHER).astype(np.uint8).tobytes())
+    pattern = b"\x01" * (2 * least)
+    at = marks.find(pattern)
+    while at >= 0:
+        end = marks.find(b"\0", at)
+        end = len(marks) if end < 0 else end
+        run = joined[at:end]
+        if len(run) - len(run.translate(None, digits)) >= 2 * least:
+            yield end - 1  # the first may belong to the joint before the text
+        at = marks.find(pattern, end)
 
 
 def _where(table: Bytes, value: int) -> bytes:

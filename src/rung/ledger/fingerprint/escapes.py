@@ -18,13 +18,9 @@ _ESCAPES = re.compile(
     r"|(?:%[0-9A-Fa-f]{2})+"
     r"|&\#?[0-9A-Za-z]{1,32};?"
 )
-_MARKUP = re.compile(
-    r"<[A-Za-z/!?][^<>]*>"  # a tag
-    r"|\]\([^()\s]*\)"  # the target of a Markdown link
-    r"|^[ \t>]*\d{1,4}[.)][ \t]",  # the number of a list item
-    re.MULTILINE,
-)
-_LISTED = re.compile(r"\d[.)][ \t]")
+_TAG_OR_TARGET = re.compile(r"<[A-Za-z/!?][^<>]*>|\]\([^()\s]*\)")
+_LIST_NUMBER = re.compile(r"\n[ \t>]*[0-9]{1,4}[.)][ \t]")
+_FIRST_LIST_NUMBER = re.compile(r"[ \t>]*[0-9]{1,4}[.)][ \t]")
 _TAG_CHARACTERS = re.compile("[\U000e0020-\U000e007e]+")
 
 
@@ -62,22 +58,33 @@ def unescaped(layer: Layer) -> Layer:
     return layer
 
 
+def _has_markup(text: str) -> bool:
+    return bool("<" in text or "](" in text or _FIRST_LIST_NUMBER.match(text) or _LIST_NUMBER.search(text))
+
+
 def without_markup(layer: Layer) -> Layer:
     """The layer without tags, link targets and list numbers; the same object where there are none."""
-    edits: list[Edit] = [(m.start(), m.end(), "") for m in _MARKUP.finditer(layer.text)]
+    text = layer.text
+    if not _has_markup(text):
+        return layer
+    first = _FIRST_LIST_NUMBER.match(text)
+    found = [first] if first else []
+    found += _LIST_NUMBER.finditer(text)
+    if "<" in text or "](" in text:
+        found += _TAG_OR_TARGET.finditer(text)
+        found.sort(key=lambda m: m.start())
+    edits: list[Edit] = []
+    end = 0
+    for m in found:
+        if m.start() >= end:
+            end = m.end()
+            edits.append((m.start(), end, ""))
     return layer.edited(edits, "markup") if edits else layer
 
 
 def may_differ(text: str) -> bool:
     """False if an ASCII text certainly has nothing to undo or to strip."""
-    return (
-        "\\" in text
-        or "&" in text
-        or "%" in text
-        or "<" in text
-        or "](" in text
-        or bool(_LISTED.search(text))
-    )
+    return "\\" in text or "&" in text or "%" in text or _has_markup(text)
 
 
 def contextual(layer: Layer) -> Iterator[Layer]:

@@ -113,13 +113,35 @@ _BY_LOOK = _Letters(case_first=False)
 _BY_CASE = _Letters(case_first=True)
 
 
+_ASCII = bytes(range(128))
+_FEW = 12
+
+
+def beyond_ascii(text: str) -> set[str]:
+    """The distinct characters of a text that are not ASCII."""
+    if text.isascii():
+        return set()
+    return set(text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass"))
+
+
+def _spelled(text: str, letters: _Letters) -> str:
+    """The text with every non-ASCII character as its letters."""
+    met = beyond_ascii(text)
+    if len(met) > _FEW:
+        return _NON_ASCII.sub(lambda found: found[0].translate(letters), text)
+    # A quotation mark here and there: one fast pass for each is cheaper than a search for all. What a
+    # character is spelled with is never itself replaced by something else.
+    for char in met:
+        text = text.replace(char, letters[ord(char)])
+    return text
+
+
 def fold(text: str, variant: Variant = "look") -> str:
     """The letters and digits of a text in canonical form; what `N` counts."""
     if text.isascii():
         data = text.encode("ascii")
     else:
-        letters = _BY_CASE if variant == "case" else _BY_LOOK
-        data = _NON_ASCII.sub(lambda found: found[0].translate(letters), text).encode("utf-8")
+        data = _spelled(text, _BY_CASE if variant == "case" else _BY_LOOK).encode("utf-8")
     table = _ROT13_TABLE if variant == "rot13" else _PLAIN_TABLE
     # Bytes of a longer UTF-8 sequence are above 0x7f: the ASCII tables leave them alone.
     data = data.translate(table, _DELETED)
@@ -128,9 +150,7 @@ def fold(text: str, variant: Variant = "look") -> str:
 
 def reads_by_case(text: str) -> bool:
     """True if the text has characters that read differently by case than by look."""
-    if text.isascii():
-        return False
-    return any(_BY_CASE[c] != _BY_LOOK[c] for c in {ord(c) for c in text} if c > 127)
+    return any(_BY_CASE[code] != _BY_LOOK[code] for code in map(ord, beyond_ascii(text)))
 
 
 def _width(variant: Variant) -> Callable[[str], int]:

@@ -24,7 +24,7 @@ from .levels import KeyLevels, matches
 from .literals import Literal, literals
 from .prints import SHORTEST, Batch, batch, gram_length, joined
 from .runs import MOST_RUNS, NEVER, Run, Windows, longest_novel, outermost, shared
-from .views import DEFAULT_N, Normalised, views
+from .views import DEFAULT_N, Normalised, views_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -183,22 +183,26 @@ class FingerprintIndex:
         ):
             candidates.setdefault(doc, set())
         found: list[Run] = []
-        hit_docs = 0
-        for doc in sorted(candidates):
-            if limit is not None and hit_docs >= limit:
-                break
-            if accept is not None and not accept(doc):
-                continue
-            content = get_text(doc)
-            if content is None:
-                continue
-            which = sorted(candidates[doc])
-            runs = self._verify(
-                doc, content, reading, [(reading.windows[i], covers[i]) for i in which], earlier
-            )
-            hit_docs += bool(runs)
+        hits = 0
+        for doc, theirs in self._contents(sorted(candidates), get_text, accept):
+            nominated = [(reading.windows[i], covers[i]) for i in sorted(candidates[doc])]
+            runs = self._verify(doc, theirs, reading, nominated, earlier)
             found += runs
+            hits += bool(runs)
+            if limit is not None and hits >= limit:
+                break
         return found
+
+    def _contents(
+        self, docs: Sequence[int], get_text: Callable[[int], str | None], accept: Callable[[int], bool] | None
+    ) -> Iterator[tuple[int, _Read]]:
+        """The texts of the documents, read some at a time: few, in case they are enough, then more."""
+        at, size = 0, 8
+        while at < len(docs):
+            part = [doc for doc in docs[at : at + size] if accept is None or accept(doc)]
+            known = [(doc, text) for doc in part if (text := get_text(doc)) is not None]
+            yield from zip([doc for doc, _ in known], self._make([text for _, text in known]), strict=True)
+            at, size = at + size, min(2 * size, 128)
 
     def _read(self, text: str, *, protected: bool = False) -> _Read:
         key = ("!" if protected else "=") + text
@@ -206,17 +210,22 @@ class FingerprintIndex:
             if key in self._reads:
                 self._reads.move_to_end(key)
                 return self._reads[key]
-        made = self._make(text, protected=protected)
+        made = self._make((text,), protected=protected)[0]
         with self._lock:
             self._reads[key] = made
             while len(self._reads) > _KEPT_TEXTS:
                 self._reads.popitem(last=False)
         return made
 
-    def _make(self, text: str, *, protected: bool = False) -> _Read:
-        found = views(text, self.n, rot13=protected)
-        windows = tuple(Windows(view, self.n) for view in found if len(view.text) >= self.n)
-        return _Read(windows, tuple(found), tuple(literals(text, self.first_party)))
+    def _make(self, texts: Sequence[str], *, protected: bool = False) -> list[_Read]:
+        return [
+            _Read(
+                tuple(Windows(view, self.n) for view in found if len(view.text) >= self.n),
+                tuple(found),
+                tuple(literals(text, self.first_party)),
+            )
+            for text, found in zip(texts, views_of(texts, self.n, rot13=protected), strict=True)
+        ]
 
     def _gram_candidates(
         self,
@@ -276,12 +285,11 @@ class FingerprintIndex:
     def _verify(
         self,
         doc: int,
-        content: str,
+        theirs: _Read,
         reading: _Read,
         nominated: Sequence[tuple[Windows, NDArray[np.int64]]],
         earlier: Sequence[tuple[_Read, int]],
     ) -> list[Run]:
-        theirs = self._make(content)
         found = [
             run
             for windows, cover in nominated

@@ -8,10 +8,14 @@ in lower case).
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import Literal as OneOf
+
+from .fold import beyond_ascii
 
 Kind = OneOf["url", "email", "iban", "number", "hex", "token"]
 
@@ -31,23 +35,35 @@ NUMBER_DIGITS = 9
 HEX_DIGITS = 16
 TOKEN_LENGTH = 24
 
-_URL = re.compile(
-    r"(?:https?|ftp|wss?)://([^\s/?#\"'<>()\[\]{}|\\^`]+)([^\s\"'<>()\[\]{}|\\^`]*)", re.IGNORECASE
-)
+_ADDRESS = re.compile(r"://([^\s/?#\"'<>()\[\]{}|\\^`]+)([^\s\"'<>()\[\]{}|\\^`]*)")
+_SCHEMES = ("http", "https", "ftp", "ws", "wss")
 _EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@((?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24})(?![\w-])")
 _IBAN = re.compile(
-    r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]{4}){2,7}(?:[ -]?[A-Za-z0-9]{1,3})?(?![A-Za-z0-9])"
+    r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{4}){2,7}"
+    r"(?:[ -]?[A-Za-z0-9]{1,3})?(?![A-Za-z0-9])"
 )
-_NUMBER = re.compile(r"(?<![\w.,])\d(?:[ -]?\d){8,63}(?![\w]|[.,]\d)")
-_DATE = re.compile(r"(?:19|20)\d\d[-./]?(?:0[1-9]|1[0-2])[-./]?(?:0[1-9]|[12]\d|3[01])(?:[ \-./]|\d{2,9}$|$)")
+_NUMBER = re.compile(r"(?<![\w.,])[0-9](?:[ -]?[0-9]){8,63}(?![\w]|[.,][0-9])", re.ASCII)
+_DATE = re.compile(
+    r"(?:19|20)[0-9][0-9][-./]?(?:0[1-9]|1[0-2])[-./]?(?:0[1-9]|[12][0-9]|3[01])(?:[ \-./]|[0-9]{2,9}$|$)"
+)
 _HEX = re.compile(r"(?<![A-Za-z0-9])(?:0x)?[0-9A-Fa-f]{4,512}(?:-[0-9A-Fa-f]{2,64}){0,8}(?![A-Za-z0-9])")
 _TOKEN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,512}(?![A-Za-z0-9+/_-])")
-_WORD_BYTES = bytes(1 if chr(b).isalnum() or chr(b) in "+/_-" else 0 for b in range(128)) + bytes(128)
-_DIGIT_BYTES = bytes(1 if chr(b) in "0123456789" else 0 for b in range(128)) + bytes(128)
-_BETWEEN_DIGITS = b" -"
+
+
+def _marks(chars: str) -> bytes:
+    return bytes(1 if chr(byte) in chars else 0 for byte in range(256))
+
+
+_DIGIT_BYTES = _marks(string.digits + " -")
+_HEX_BYTES = _marks(string.hexdigits + "-")
+_WORD_BYTES = _marks(string.ascii_letters + string.digits + "+/_-")
+_LETTER_OR_DIGIT = bytes(
+    97 if chr(byte) in string.ascii_letters else 48 if chr(byte) in string.digits else 32
+    for byte in range(256)
+)
 # What may stand inside a literal without being seen, and full-width forms.
 _INVISIBLE = re.compile(
-    "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
+    "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]+"
 )
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     0xA0: 32,
@@ -56,6 +72,8 @@ _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     0x2011: 45,
     0x2013: 45,
 }
+
+_WIDE_FORMS = re.compile("[\uff01-\uff5e\u00a0\u202f\u2007\u2011\u2013]+")
 
 
 def literals(text: str, first_party: Sequence[str] = ()) -> list[Literal]:
@@ -66,8 +84,14 @@ def literals(text: str, first_party: Sequence[str] = ()) -> list[Literal]:
 
 
 def _seen_through(text: str) -> list[Literal]:
-    kept = [i for i, char in enumerate(text) if not _INVISIBLE.match(char)]
-    clean = "".join(text[i] for i in kept).translate(_WIDE)
+    met = "".join(beyond_ascii(text))
+    clean = text.translate(_WIDE) if _WIDE_FORMS.search(met) else text
+    if not _INVISIBLE.search(met):
+        return _ascii_literals(clean)
+    gaps = [found.span() for found in _INVISIBLE.finditer(clean)]
+    kept: list[int] = []
+    for (_, start), (end, _) in pairwise(((0, 0), *gaps, (len(clean), 0))):
+        kept += range(start, end)
     return [
         Literal(
             kind=found.kind,
@@ -75,7 +99,7 @@ def _seen_through(text: str) -> list[Literal]:
             span=(kept[found.span[0]], kept[found.span[1] - 1] + 1),
             host=found.host,
         )
-        for found in _ascii_literals(clean)
+        for found in _ascii_literals(_INVISIBLE.sub("", clean))
     ]
 
 
@@ -96,25 +120,31 @@ def _ascii_literals(text: str) -> list[Literal]:
             for m in _EMAIL.finditer(text)
         )
     data = text.encode("ascii", "replace")
-    digits = data.translate(_DIGIT_BYTES, _BETWEEN_DIGITS)
-    if b"\x01" * NUMBER_DIGITS in digits:
+    if b"\x01" * NUMBER_DIGITS in data.translate(_DIGIT_BYTES):
         found += _numbers(text)
-    if b"\x01\x01" in digits:
+    if b"aa00" in data.translate(_LETTER_OR_DIGIT):
         found += _ibans(text)
-        if b"\x01" * HEX_DIGITS in data.translate(_WORD_BYTES):
-            found += _tokens(text)
+    if b"\x01" * HEX_DIGITS in data.translate(_HEX_BYTES):
+        found += _hexes(text)
+    if b"\x01" * TOKEN_LENGTH in data.translate(_WORD_BYTES):
+        found += _tokens(text)
     return sorted(found, key=lambda literal: (literal.span[0], -literal.span[1]))
 
 
 def _urls(text: str) -> Iterator[Literal]:
-    for m in _URL.finditer(text):
+    for m in _ADDRESS.finditer(text):
+        scheme = re.search(r"[A-Za-z]{0,8}$", text[max(m.start() - 8, 0) : m.start()])
+        if scheme is None or scheme[0].lower() not in _SCHEMES:
+            continue
         host = m[1].rpartition("@")[2].lower().removesuffix(":443").removesuffix(":80")
         rest = m[2].rstrip(".,;:!?*_~")
         end = m.end() - (len(m[2]) - len(rest))
         host = host.rstrip(".,;:!?*_~") if not rest else host
         value = host.removeprefix("www.") + rest.rstrip("/")
         if host:
-            yield Literal(kind="url", value=value, span=(m.start(), end), host=host.partition(":")[0])
+            yield Literal(
+                kind="url", value=value, span=(m.start() - len(scheme[0]), end), host=host.partition(":")[0]
+            )
 
 
 def _numbers(text: str) -> Iterator[Literal]:
@@ -139,11 +169,14 @@ def _iban_checks(value: str) -> bool:
     return int("".join(str(int(c, 36)) for c in value[4:] + value[:4])) % 97 == 1
 
 
-def _tokens(text: str) -> Iterator[Literal]:
+def _hexes(text: str) -> Iterator[Literal]:
     for m in _HEX.finditer(text):
         value = m[0].lower().removeprefix("0x").replace("-", "")
         if len(value) >= HEX_DIGITS and not value.isdigit() and not value.isalpha():
             yield Literal(kind="hex", value=value, span=m.span())
+
+
+def _tokens(text: str) -> Iterator[Literal]:
     for m in _TOKEN.finditer(text):
         value = m[0].rstrip("-_")
         mixed = re.search("[a-z]", value) and re.search("[A-Z]", value)

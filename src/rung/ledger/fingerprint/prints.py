@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .encodings import carriers
-from .escapes import contextual, may_differ
-from .fold import codes, fold, reads_by_case
+from .fold import codes
 from .hashing import of_literal, sampled_grams, whole_texts
-from .layers import Layer
 from .literals import literals
-from .views import views
+from .views import views_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,34 +86,9 @@ def batch(texts: Sequence[str], n: int, first_party: Sequence[str] = ()) -> Batc
     """The prints of many texts at once."""
     pieces: list[bytes] = []
     owners: list[int] = []
-    layer_texts: list[str] = []
-    layer_owners: list[int] = []
-
-    def read(index: int, text: str) -> None:
-        layer_texts.append(text)
-        layer_owners.append(index)
-        plain = fold(text)
-        pieces.append(codes(plain))
-        owners.append(index)
-        if reads_by_case(text):
-            pieces.append(codes(fold(text, "case")))
-            owners.append(index)
-
-    for index, text in enumerate(texts):
-        if not text.isascii() or may_differ(text):
-            seen: set[str] = set()
-            for layer in contextual(Layer(text)):
-                if layer.text not in seen:
-                    seen.add(layer.text)
-                    read(index, layer.text)
-        else:
-            read(index, text)
-    for index in dict.fromkeys(layer_owners[i] for i in carriers(layer_texts, n)):
-        plain_views = {view.text for view in views(texts[index], n, encoded=False)}
-        for view in views(texts[index], n):
-            if len(view.text) >= n and view.text not in plain_views:
-                pieces.append(codes(view.text))
-                owners.append(index)
+    for index, found in enumerate(views_of(texts, n)):
+        pieces += [codes(view.text) for view in found]
+        owners += [index] * len(found)
     return Batch(*_hashed(pieces, np.array(owners, dtype=np.int64), n), _literals(texts, first_party))
 
 

@@ -66,10 +66,17 @@ class Windows:
 
     def found_in(self, other: Windows) -> NDArray[np.bool_]:
         """For each window whether the other view seems to hold it (by hash)."""
-        if not len(other.distinct) or not len(self.hashes):
-            return np.zeros(len(self.hashes), dtype=bool)
-        at = np.searchsorted(other.distinct, self.hashes)
-        return np.equal(other.distinct[np.minimum(at, len(other.distinct) - 1)], self.hashes)
+        # The other text is only looked through, never sorted: most of them share nothing.
+        common = other.hashes[_among(self.distinct, other.hashes)]
+        return _among(np.unique(common), self.hashes)
+
+
+def _among(distinct: Keys, hashes: Keys) -> NDArray[np.bool_]:
+    """For each hash whether it is one of some sorted ones."""
+    if not len(distinct):
+        return np.zeros(len(hashes), dtype=bool)
+    at = np.searchsorted(distinct, hashes)
+    return np.equal(distinct[np.minimum(at, len(distinct) - 1)], hashes)
 
 
 def stretches(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -8,10 +8,11 @@ found there.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .escapes import contextual
+from .encodings import carriers, decoded
+from .escapes import contextual, may_differ
 from .fold import Variant, fold, fold_origins, reads_by_case
 from .layers import Layer
 
@@ -86,26 +87,29 @@ def normalise(text: str) -> Normalised:
     return Normalised(Layer(text), "look")
 
 
-def layers(text: str, n: int = DEFAULT_N, *, encoded: bool = True) -> list[Layer]:
-    """The text and all that it carries inside, to depth 2; `encoded=False` leaves base64 and hex alone."""
-    found = list(contextual(Layer(text)))
-    if not encoded:
-        return found
-    from .encodings import decoded
-
-    seen = {layer.text for layer in found}
-    frontier = found
-    while frontier:
-        below: list[Layer] = []
-        for layer in frontier:
-            for piece in decoded(layer, n, DEPTH):
-                for inner in contextual(piece):
-                    if inner.text not in seen:
-                        seen.add(inner.text)
-                        below.append(inner)
-        found = found + below
-        frontier = below
+def layers_of(texts: Sequence[str], n: int = DEFAULT_N) -> list[list[Layer]]:
+    """For each text itself and all that it carries inside, to depth 2; many texts in one pass."""
+    found = [list(contextual(Layer(text))) if _may_differ(text) else [Layer(text)] for text in texts]
+    flat = [(index, layer) for index, layers in enumerate(found) for layer in layers]
+    for at in carriers([layer.text for _, layer in flat], n):
+        index, layer = flat[at]
+        seen = {known.text for known in found[index]}
+        frontier = [layer]
+        while frontier:
+            below: list[Layer] = []
+            for outer in frontier:
+                for piece in decoded(outer, n, DEPTH):
+                    for inner in contextual(piece):
+                        if inner.text not in seen:
+                            seen.add(inner.text)
+                            below.append(inner)
+            found[index] += below
+            frontier = below
     return found
+
+
+def _may_differ(text: str) -> bool:
+    return may_differ(text) or not text.isascii()
 
 
 def _read(layer: Layer, rot13: bool) -> Iterator[Normalised]:
@@ -116,11 +120,20 @@ def _read(layer: Layer, rot13: bool) -> Iterator[Normalised]:
         yield Normalised(layer, "rot13")
 
 
-def views(text: str, n: int = DEFAULT_N, *, rot13: bool = False, encoded: bool = True) -> list[Normalised]:
+def views_of(texts: Sequence[str], n: int = DEFAULT_N, *, rot13: bool = False) -> list[list[Normalised]]:
+    """The views of many texts: for each those that are not empty, each once."""
+    result: list[list[Normalised]] = []
+    for layers in layers_of(texts, n):
+        found: dict[str, Normalised] = {}
+        for layer in layers:
+            for view in _read(layer, rot13):
+                # What is decoded counts only if it is long enough for a run.
+                if view.text and (layer.depth == 0 or len(view.text) >= n):
+                    found.setdefault(view.text, view)
+        result.append(list(found.values()))
+    return result
+
+
+def views(text: str, n: int = DEFAULT_N, *, rot13: bool = False) -> list[Normalised]:
     """All views of a text that are not empty, each once; `rot13` adds those of the protected side."""
-    found: dict[str, Normalised] = {}
-    for layer in layers(text, n, encoded=encoded):
-        for view in _read(layer, rot13):
-            if view.text:
-                found.setdefault(view.text, view)
-    return list(found.values())
+    return views_of((text,), n, rot13=rot13)[0]
