@@ -87,7 +87,10 @@ class ContextStore:
                 raise ConfigError(f"two instruction sources are named `{source.name}` (rename one)", path=source.name)
             channels[source.name] = source
         self._core = _Core(
-            ledger=Ledger(backend, rules, known, clock, factory), validators=checks, types=known, channels=channels
+            ledger=Ledger(backend, rules, known, clock, factory),
+            validators=checks,
+            types=known,
+            channels=channels,
         )
         self._reach = Reach()
         self._sealed_at: int | None = None
@@ -200,7 +203,8 @@ class ContextStore:
         found = self._core.types.get(type_name)
         if found is None:
             raise InputError(
-                f"the type `{type_name}` is unknown (one of {names(sorted(self._core.types), 20)})", field="type"
+                f"the type `{type_name}` is unknown (one of {names(sorted(self._core.types), 20)})",
+                field="type",
             )
         return found
 
@@ -340,7 +344,9 @@ class ContextStore:
         """
         return self.add(Instruction, content, source=source, endorsement=endorsement, key=key)
 
-    def load_instruction(self, where: str | Path, *, type: type[P] = Instruction, key: str | None = None) -> ContextItem[P]:  # type: ignore[assignment]
+    def load_instruction(
+        self, where: str | Path, *, type: type[Instruction] | type[Policy] = Instruction, key: str | None = None
+    ) -> ContextItem[Any]:
         """The instruction of a declared channel: the name of an `InstructionSource`, or a file's path.
 
         A channel is authoritative: shared runs are recorded and not refused. After the seal a path must have
@@ -394,9 +400,7 @@ class ContextStore:
         items = self._core.ledger.issued([item for _, item in filled.bindings], self._reach)
         template = self.add(type, filled.template, source=source)
         labels = combine([template.labels, *(item.labels for item in items)])
-        draft = Draft(
-            type=type, content=filled.template.text, source=source, parts=filled.parts
-        )
+        draft = Draft(type=type, content=filled.template.text, source=source, parts=filled.parts)
         provenance = Provenance(
             parents=(template.id, *(item.id for item in items)), via="fill:", labels=labels, before_seal=True
         )
@@ -404,9 +408,7 @@ class ContextStore:
 
     # changing type
 
-    def promote(
-        self, item: ContextItem[Any], to: type[T], *, endorsement: Endorsement | None = None
-    ) -> ContextItem[T]:
+    def promote(self, item: ContextItem[Any], to: type[T], *, endorsement: Endorsement | None = None) -> ContextItem[T]:
         """A new item of type `to` with the same content, after the policy's validators; `item` stays.
 
         Raises:
@@ -586,9 +588,7 @@ class ContextStore:
         """
         from rung.compiler.entry import Options, compile_items
 
-        given = [
-            item if isinstance(item, ContextItem) else self.instruct(item) for item in items
-        ]
+        given = [item if isinstance(item, ContextItem) else self.instruct(item) for item in items]
         try:
             made = Options(budget=budget, target=target, **options)
         except TypeError:
@@ -615,7 +615,9 @@ class ContextStore:
 
     def __repr__(self) -> str:
         reach = self._reach
-        where = ", ".join(f"{field}={value!r}" for field in ("tenant", "subject", "session") if (value := getattr(reach, field)))
+        where = ", ".join(
+            f"{field}={value!r}" for field in ("tenant", "subject", "session") if (value := getattr(reach, field))
+        )
         return f"<ContextStore {self._core.ledger.backend.name}{' ' + where if where else ''}>"
 
 
@@ -681,5 +683,3 @@ def _require_validators(policy: PolicySet, known: Mapping[str, Callable[..., Any
                     f"(one of {names(sorted(known), 20)}; pass your own as ContextStore(validators=…))",
                     path=f"transitions[{number}].validators",
                 )
-
-

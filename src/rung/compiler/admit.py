@@ -34,14 +34,22 @@ def _excluded(plan: Plan, candidate: Candidate) -> tuple[str, dict[str, Any]] | 
     found = labels.readable_by(
         clearance=plan.clearance, scopes=scopes, tenant=plan.tenant, subject=plan.subject or labels.subject
     )
-    if found is not None and plan.policy.mode("clearance") != "enforce" and found in ("above_clearance", "missing_scope"):
+    if (
+        found is not None
+        and plan.policy.mode("clearance") != "enforce"
+        and found in ("above_clearance", "missing_scope")
+    ):
         return None
     if found is not None:
         return found, {}
     intent = plan.intent
     if intent is not None and candidate.place == "context" and item.source not in intent.sources:
         return "not_in_intent", {}
-    if candidate.score is not None and candidate.rules.min_score is not None and candidate.score < candidate.rules.min_score:
+    if (
+        candidate.score is not None
+        and candidate.rules.min_score is not None
+        and candidate.score < candidate.rules.min_score
+    ):
         return "below_score", {"score": round(candidate.score, 4), "minimum": candidate.rules.min_score}
     return None
 
@@ -82,5 +90,3 @@ def _require(plan: Plan, candidates: list[Candidate]) -> None:
             reason=missing[0].reason,
             items=tuple(one.item.id for one in missing),
         )
-
-

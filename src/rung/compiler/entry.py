@@ -10,7 +10,8 @@ from typing import Any, Literal
 import msgspec
 
 from rung.assembly.messages import ToolSchema
-from rung.assembly.targets import Target, target as target_of
+from rung.assembly.targets import Target
+from rung.assembly.targets import target as target_of
 from rung.compiler.admit import admit, refresh
 from rung.compiler.counting import Costs, costs_for
 from rung.compiler.fit import fit
@@ -134,7 +135,9 @@ def _plan(
     if budget is None:
         budget = intent.budget if intent is not None and intent.budget is not None else rules.input
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"`budget` is of kind {kind(budget)} or below 0 (give tokens as a whole number)", field="budget")
+        raise InputError(
+            f"`budget` is of kind {kind(budget)} or below 0 (give tokens as a whole number)", field="budget"
+        )
     reserve = rules.reserve_output if options.reserve_output is None else options.reserve_output
     window = rules.window if options.window is None else options.window
     available = budget if window is None else max(0, min(budget, window - reserve))

@@ -110,7 +110,10 @@ def _cut(one: Candidate, limit: int, costs: Costs) -> Candidate:
             one,
             state="truncated",
             text=made.text,
-            params={**one.params, "left_out": f"{made.left_out[0]} {made.left_out[1]}" if made.left_out else ""},
+            params={
+                **one.params,
+                "left_out": f"{made.left_out[0]} {made.left_out[1]}" if made.left_out else "",
+            },
         )
         size = costs.block(quoted(cut)) if block is not None else made.tokens
         if size <= limit:

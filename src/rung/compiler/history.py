@@ -28,9 +28,7 @@ def exchanges(past: Sequence[Candidate], costs: Costs) -> list[Exchange]:
         if one.item.type.name == "user" or not groups:
             groups.append([])
         groups[-1].append(one)
-    return [
-        Exchange(members=tuple(group), tokens=costs.messages([spoken(one) for one in group])) for group in groups
-    ]
+    return [Exchange(members=tuple(group), tokens=costs.messages([spoken(one) for one in group])) for group in groups]
 
 
 def window(past: Sequence[Exchange], limit: int, block_share: float = BLOCK_SHARE) -> list[Exchange]:

@@ -23,9 +23,7 @@ def prompt_of(plan: Plan, alive: Sequence[Candidate]) -> Prompt:
         messages.append(Message(role="system", place="instructions", blocks=blocks))
     summary = [one for one in alive if one.place == "summary"]
     if summary:
-        messages.append(
-            Message(role="user", place="summary", blocks=tuple(quoted(one) for one in summary))
-        )
+        messages.append(Message(role="user", place="summary", blocks=tuple(quoted(one) for one in summary)))
     messages += [spoken(one) for one in alive if one.place == "history"]
     context = sorted((one for one in alive if one.place == "context" and not one.owners), key=canonical)
     if context:
@@ -47,7 +45,12 @@ def instruction_block(one: Candidate, by_id: Mapping[str, Candidate]) -> Block:
     """An instruction as it stands, with the items of its slots as quoted data."""
     slots = tuple((part.name, quoted(by_id[part.item_id])) for part in one.item.parts if isinstance(part, Slot))
     return Block(
-        item_id=one.item.id, form="literal", type=one.item.type.name, source=one.item.source, text=_text(one), slots=slots
+        item_id=one.item.id,
+        form="literal",
+        type=one.item.type.name,
+        source=one.item.source,
+        text=_text(one),
+        slots=slots,
     )
 
 

@@ -153,7 +153,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return msgspec.json.decode(text, type=cls)
         except (msgspec.ValidationError, msgspec.DecodeError) as problem:
-            raise InputError(f"this is no manifest: {problem} (write it with Manifest.json())", field="manifest") from None
+            raise InputError(
+                f"this is no manifest: {problem} (write it with Manifest.json())", field="manifest"
+            ) from None
 
     def included(self) -> tuple[Entry, ...]:
         """The rows that are in the request, whole or truncated."""
@@ -189,15 +191,27 @@ def _lines(manifest: Manifest) -> list[str]:
     totals = manifest.totals
     parts = [
         f"{name} {getattr(totals, name)}"
-        for name in ("instructions", "summary", "history", "context", "request", "tools", "response_schema", "framing")
+        for name in (
+            "instructions",
+            "summary",
+            "history",
+            "context",
+            "request",
+            "tools",
+            "response_schema",
+            "framing",
+        )
         if getattr(totals, name)
     ]
     lines.append("")
     lines.append(f"total {totals.total} of {totals.available} tokens: {', '.join(parts)}")
     counter = manifest.counter
-    lines.append(f"counted by {counter.tokenizer} ({'exact' if counter.exact else 'estimate'}), framing {counter.framing}")
+    lines.append(
+        f"counted by {counter.tokenizer} ({'exact' if counter.exact else 'estimate'}), framing {counter.framing}"
+    )
     lines += [
-        f"conflict on {conflict.key}: {', '.join(conflict.sources)} ({conflict.settled})" for conflict in manifest.conflicts
+        f"conflict on {conflict.key}: {', '.join(conflict.sources)} ({conflict.settled})"
+        for conflict in manifest.conflicts
     ]
     lines += _left_out(manifest)
     lines += [f"note: {note}" for note in manifest.notes]
@@ -240,9 +254,7 @@ def _left_out(manifest: Manifest) -> list[str]:
         used = sum(entry.tokens for entry in entries)
         seen = sum(entry.count for entry in entries)
         setting = _setting(source, reasons)
-        lines.append(
-            f"{source}: {seen - sum(reasons.values())} of {seen} in, {used} tokens; left out: {told}{setting}"
-        )
+        lines.append(f"{source}: {seen - sum(reasons.values())} of {seen} in, {used} tokens; left out: {told}{setting}")
     return lines
 
 

@@ -29,7 +29,7 @@ def report(plan: Plan, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:
     known = {one.item.id for one in plan.candidates}
     own = sum(tokens for item, tokens in items.items() if item is None or item not in known)
     entries = _entries(plan, items)
-    by_place = {place: 0 for place in _PLACES}
+    by_place = dict.fromkeys(_PLACES, 0)
     for entry in entries:
         if entry.place is not None:
             by_place[entry.place] += entry.tokens

@@ -174,7 +174,11 @@ def natural(version: str | None) -> tuple[Any, ...]:
 
 def _settled(plan: Plan, decided: dict[str, Candidate], key: str, current: Sequence[Candidate]) -> Conflict:
     rule = plan.policy.conflicts.get(key) or next(
-        (value for pattern, value in plan.policy.conflicts.items() if pattern.endswith("*") and key.startswith(pattern[:-1])),
+        (
+            value
+            for pattern, value in plan.policy.conflicts.items()
+            if pattern.endswith("*") and key.startswith(pattern[:-1])
+        ),
         None,
     )
     if rule is None:

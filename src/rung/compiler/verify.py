@@ -13,7 +13,13 @@ from rung.tokens.request import count_request
 
 
 def verify(
-    manifest: Manifest, prompt: Prompt, request: dict[str, Any], costs: Costs, policy: PolicySet, *, full: bool
+    manifest: Manifest,
+    prompt: Prompt,
+    request: dict[str, Any],
+    costs: Costs,
+    policy: PolicySet,
+    *,
+    full: bool,
 ) -> None:
     """Check a compiled turn; with `full` the whole request is counted anew.
 
@@ -28,7 +34,9 @@ def verify(
     rows = sum(entry.tokens for entry in manifest.entries)
     parts = rows + totals.tools + totals.response_schema + totals.framing
     if parts != totals.total:
-        raise VerificationError(f"the manifest's rows sum to {parts}, the turn has {totals.total} (report this)", rule="sum")
+        raise VerificationError(
+            f"the manifest's rows sum to {parts}, the turn has {totals.total} (report this)", rule="sum"
+        )
     for message in prompt.messages:
         if message.role == "system":
             _channel(message.blocks, policy)
@@ -36,7 +44,8 @@ def verify(
         counted = count_request(costs.framing, costs.tokenizer, request).total
         if counted != totals.total:
             raise VerificationError(
-                f"the manifest says {totals.total} tokens, the request has {counted} (report this)", rule="recount"
+                f"the manifest says {totals.total} tokens, the request has {counted} (report this)",
+                rule="recount",
             )
 
 
@@ -44,5 +53,7 @@ def _channel(blocks: tuple[Block, ...], policy: PolicySet) -> None:
     for block in blocks:
         if block.form == "literal" and block.item_id is not None and not policy.protected(block.type):
             raise VerificationError(
-                f"`{block.type}` stands among the instructions (report this)", rule="channel", item_id=block.item_id
+                f"`{block.type}` stands among the instructions (report this)",
+                rule="channel",
+                item_id=block.item_id,
             )

@@ -293,9 +293,7 @@ class Backend(Protocol):
         """Invalidations numbered after `after`."""
         ...
 
-    def logged(
-        self, tenants: Tenants, *, after: int = 0, kinds: frozenset[str] | None = None
-    ) -> Iterator[LogEntry]:
+    def logged(self, tenants: Tenants, *, after: int = 0, kinds: frozenset[str] | None = None) -> Iterator[LogEntry]:
         """Decisions in their order."""
         ...
 

@@ -58,7 +58,8 @@ class InstructionSource(msgspec.Struct, frozen=True, kw_only=True):
             text = self.loader(tenant)
         except Exception as problem:
             raise ConfigError(
-                f"instruction source `{self.name}` failed: {type(problem).__name__} (mend its loader)", path=self.name
+                f"instruction source `{self.name}` failed: {type(problem).__name__} (mend its loader)",
+                path=self.name,
             ) from problem
         if not isinstance(text, str) or not text.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"instruction source `{self.name}` gave no text (mend its loader)", path=self.name)

@@ -39,7 +39,7 @@ def content_key(text: str) -> bytes:
     return blake2b(kept, digest_size=16, person=b"rung ckey v1").digest()
 
 
-def identity(*parts: str | int | bytes | datetime | None | tuple[str, ...]) -> bytes:
+def identity(*parts: str | int | bytes | datetime | tuple[str, ...] | None) -> bytes:
     """16 bytes under which the same registration is found again."""
     return blake2b(msgspec.msgpack.encode(parts), digest_size=16, person=b"rung iden v1").digest()
 

@@ -33,7 +33,7 @@ from rung.policy.rules import PolicySet
 from rung.records.canonical import canonical_json, canonical_text
 from rung.records.clock import Clock, IdFactory, IdParts, aware_utc
 from rung.records.draft import Draft
-from rung.records.item import ContextItem, body, sealed
+from rung.records.item import ContextItem, sealed
 from rung.records.labels import Labels, Sensitivity
 from rung.records.text import LabelledText
 from rung.records.types import ContextType
@@ -226,7 +226,8 @@ class Ledger:
     def _type(self, declared: object) -> type[ContextType]:
         if not (isinstance(declared, type) and issubclass(declared, ContextType)):
             raise InputError(
-                f"`type` is of kind {kind(declared)}, not a context type (give a class such as `Evidence`)", field="type"
+                f"`type` is of kind {kind(declared)}, not a context type (give a class such as `Evidence`)",
+                field="type",
             )
         known = self._types.get(declared.name)
         if known is None or declared.name not in self._policy.types:
@@ -275,7 +276,8 @@ class Ledger:
             sensitivity = Sensitivity.INTERNAL if base is None else base.sensitivity
         elif not isinstance(sensitivity, Sensitivity):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(
-                f"`sensitivity` is of kind {kind(sensitivity)} (give a member of Sensitivity)", field="sensitivity"
+                f"`sensitivity` is of kind {kind(sensitivity)} (give a member of Sensitivity)",
+                field="sensitivity",
             )
         if isinstance(draft.scopes, str):
             raise InputError("`scopes` is one string (give a set of strings)", field="scopes")
@@ -419,7 +421,10 @@ class Ledger:
             f"{first.type}, id={first.item_id}{where})"
         )
         reason = self._reason(
-            "origin" if first.kind == "whole" else "laundering", f"shared_{first.kind}", message, item_id=first.item_id
+            "origin" if first.kind == "whole" else "laundering",
+            f"shared_{first.kind}",
+            message,
+            item_id=first.item_id,
         )
         mode = "observe" if made.provenance.channel is not None else reason.mode
         return msgspec.structs.replace(reason, hits=tuple(hits), mode=mode)
@@ -427,9 +432,7 @@ class Ledger:
     def _tool_source(self, source: str, tenants: Tenants) -> str | None:
         if source.startswith("tool:") or source.startswith("mcp:"):
             return ""
-        found = next(
-            iter(self._backend.items(tenants, types=frozenset({"tool_output"}), source=source, limit=1)), None
-        )
+        found = next(iter(self._backend.items(tenants, types=frozenset({"tool_output"}), source=source, limit=1)), None)
         return None if found is None else f", id={found.id}"
 
     def _reason(self, rule: str, code: str, message: str, **fields: Any) -> Reason:
@@ -571,9 +574,7 @@ class Ledger:
 
     def _readable(self, item_id: str, item: ContextItem[Any] | None, reach: Reach) -> ContextItem[Any]:
         if item is None or not within(item, reach):
-            raise UnknownItemError(
-                f"no item `{item_id}` in this store and scope (add it here first)", item_id=item_id
-            )
+            raise UnknownItemError(f"no item `{item_id}` in this store and scope (add it here first)", item_id=item_id)
         if self._verified.get(item_id) is not item:
             if item.digest != item.computed_digest():
                 raise ForeignItemError(
@@ -755,9 +756,7 @@ def _refusal_entry(reason: Reason, now: datetime, reach: Reach, target: str, sou
 
 def _error(reason: Reason) -> RungError:
     if reason.hits:
-        return LaunderingError(
-            reason.message, hits=reason.hits, rule=reason.rule, code=reason.code, **reason.fields
-        )
+        return LaunderingError(reason.message, hits=reason.hits, rule=reason.rule, code=reason.code, **reason.fields)
     return ContextTypeError(reason.message, rule=reason.rule, code=reason.code, **reason.fields)
 
 

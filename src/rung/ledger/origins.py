@@ -42,9 +42,7 @@ class OriginIndex:
     def __init__(self, policy: PolicySet, backend: Backend) -> None:
         self._backend = backend
         self._limits = policy.limits
-        self._untrusted = frozenset(
-            name for name, rules in policy.types.items() if rules.integrity < USER_INTEGRITY
-        )
+        self._untrusted = frozenset(name for name, rules in policy.types.items() if rules.integrity < USER_INTEGRITY)
         self._protected = frozenset(name for name, rules in policy.types.items() if rules.protected)
         self._tenants: dict[str | None, _Tenant] = {}
         self._lock = threading.Lock()
@@ -66,7 +64,10 @@ class OriginIndex:
                 state = self._caught_up(tenant, tx)
                 held = [Held(text=kept, since=at) for at, kept in state.held]
                 held += [
-                    Held(text=kept) for other in tenants if other != tenant for _, kept in self._caught_up(other, tx).held
+                    Held(text=kept)
+                    for other in tenants
+                    if other != tenant
+                    for _, kept in self._caught_up(other, tx).held
                 ]
                 held += [Held(text=kept) for kept in self._limits.boilerplate]
                 found += self._search(text, target, tenant, state, held)
@@ -102,9 +103,7 @@ class OriginIndex:
             from rung.ledger.fingerprint import FingerprintIndex
 
             limits = self._limits
-            state = self._tenants[tenant] = _Tenant(
-                FingerprintIndex(limits.shared_run, first_party=limits.first_party)
-            )
+            state = self._tenants[tenant] = _Tenant(FingerprintIndex(limits.shared_run, first_party=limits.first_party))
         rows = iter(tx.texts_since(state.cursor, self._untrusted | self._protected, (tenant,)))
         while batch := list(islice(rows, _BATCH)):
             self._take_in(state, batch)

@@ -56,15 +56,18 @@ DEFAULT_TRANSITIONS: tuple[Transition, ...] = (
     ),
 )
 
-DEFAULT_FRESHNESS: Mapping[str, float] = {"live": 300.0, "memory": 30 * 86400.0, "document": 0.0, "stable": 0.0}
+DEFAULT_FRESHNESS: Mapping[str, float] = {
+    "live": 300.0,
+    "memory": 30 * 86400.0,
+    "document": 0.0,
+    "stable": 0.0,
+}
 """Seconds; 0 means: no limit of age, versions and validity decide."""
 
 
 def default_policy() -> PolicySet:
     """The policy of a store that is given none."""
-    return validated(
-        PolicySet(types=DEFAULT_TYPES, transitions=DEFAULT_TRANSITIONS, freshness=DEFAULT_FRESHNESS)
-    )
+    return validated(PolicySet(types=DEFAULT_TYPES, transitions=DEFAULT_TRANSITIONS, freshness=DEFAULT_FRESHNESS))
 
 
 def load_policy(path: str | Path) -> PolicySet:
@@ -89,7 +92,9 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise ConfigError(f"`{path}` does not exist (create it with `rung init`)", path=str(path)) from None
     except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"`{path}` cannot be read: {problem} (check the path and its rights)", path=str(path)) from None
+        raise ConfigError(
+            f"`{path}` cannot be read: {problem} (check the path and its rights)", path=str(path)
+        ) from None
     except tomllib.TOMLDecodeError as problem:
         raise ConfigError(f"`{path}` is not valid TOML: {problem} (correct that line)", path=str(path)) from None
 
@@ -102,7 +107,9 @@ def policy_from(tables: Mapping[str, Any], origin: str = "policy") -> PolicySet:
     known = set(PolicySet.__struct_fields__)
     for name in tables:
         if name not in known:
-            raise ConfigError(f"`{name}` is no section of a policy in {origin} (one of {names(sorted(known))})", path=name)
+            raise ConfigError(
+                f"`{name}` is no section of a policy in {origin} (one of {names(sorted(known))})", path=name
+            )
     types = dict(DEFAULT_TYPES)
     for name, table in _tables(tables, "types"):
         given = dict(table)
@@ -124,9 +131,7 @@ def policy_from(tables: Mapping[str, Any], origin: str = "policy") -> PolicySet:
     freshness = dict(DEFAULT_FRESHNESS)
     for name, value in _table(tables, "freshness").items():
         freshness[name] = seconds(value, f"freshness.{name}")
-    sources = {
-        name: convert(table, SourcePolicy, f"sources.{name}") for name, table in _tables(tables, "sources")
-    }
+    sources = {name: convert(table, SourcePolicy, f"sources.{name}") for name, table in _tables(tables, "sources")}
     intents = {
         name: convert({"name": name} | dict(table), TurnIntent, f"intents.{name}")
         for name, table in _tables(tables, "intents")
@@ -201,7 +206,8 @@ def _tables(tables: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping
     for key, value in _table(tables, name).items():
         if not isinstance(value, Mapping):
             raise ConfigError(
-                f"`{name}.{key}` is of kind {kind(value)}, not a table (write `[{name}.{key}]`)", path=f"{name}.{key}"
+                f"`{name}.{key}` is of kind {kind(value)}, not a table (write `[{name}.{key}]`)",
+                path=f"{name}.{key}",
             )
         yield key, cast("Mapping[str, Any]", value)
 
@@ -223,9 +229,7 @@ def validated(policy: PolicySet) -> PolicySet:
         if name not in RULES:
             raise PolicyError(f"`rules.{name}` is no rule (one of {names(sorted(RULES), 20)})", path=f"rules.{name}")
         if mode not in ("enforce", "warn", "observe"):
-            raise PolicyError(
-                f"`rules.{name}` is {mode!r} (one of `enforce`, `warn`, `observe`)", path=f"rules.{name}"
-            )
+            raise PolicyError(f"`rules.{name}` is {mode!r} (one of `enforce`, `warn`, `observe`)", path=f"rules.{name}")
     for name, given in policy.types.items():
         if given.integrity > USER_INTEGRITY and not given.protected:
             raise PolicyError(

@@ -62,7 +62,13 @@ class TypePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     freshness: str | None = None
 
 
-class Transition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"source": "from", "target": "to"}):
+class Transition(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename={"source": "from", "target": "to"},
+):
     """A change of type that is allowed, through validators that all must accept."""
 
     source: Name

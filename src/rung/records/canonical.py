@@ -104,7 +104,10 @@ def plain(value: object, field: str = "content", depth: int = 0) -> Any:
     if not isinstance(value, msgspec.Struct) and hasattr(value, "reveal"):
         raise InputError(f"`{field}` is of kind {kind(value)}: labelled text is no JSON value", field=field)
     if isinstance(value, msgspec.Struct) and "_body" in value.__struct_fields__:
-        raise InputError(f"`{field}` is an item (an item is no JSON value: derive from it with store.transform)", field=field)
+        raise InputError(
+            f"`{field}` is an item (an item is no JSON value: derive from it with store.transform)",
+            field=field,
+        )
     if isinstance(value, msgspec.Struct) or hasattr(value, "__dataclass_fields__"):
         return plain(msgspec.to_builtins(value), field, depth + 1)
     raise InputError(f"`{field}` is of kind {kind(value)}, which has no JSON form (convert it first)", field=field)
@@ -115,7 +118,9 @@ def canonical_json(value: object, field: str = "content") -> str:
     try:
         return msgspec.json.encode(plain(value, field), order="sorted").decode("utf-8")
     except UnicodeEncodeError as problem:
-        raise InputError(f"`{field}` holds a lone surrogate (decode it with errors='replace')", field=field) from problem
+        raise InputError(
+            f"`{field}` holds a lone surrogate (decode it with errors='replace')", field=field
+        ) from problem
 
 
 def digest_of(*fields: object) -> bytes:

@@ -43,16 +43,12 @@ class ItemRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     digest: bytes
 
 
-_FIELDS = tuple(
-    name for name in ContextItem.__struct_fields__ if name not in ("type", "_body")
-)
+_FIELDS = tuple(name for name in ContextItem.__struct_fields__ if name not in ("type", "_body"))
 
 
 def to_row(item: ContextItem[Any]) -> ItemRow:
     """The row form of an item."""
-    return ItemRow(
-        type=item.type.name, text=body(item), **{name: getattr(item, name) for name in _FIELDS}
-    )
+    return ItemRow(type=item.type.name, text=body(item), **{name: getattr(item, name) for name in _FIELDS})
 
 
 def from_row(row: ItemRow, types: Mapping[str, type[ContextType]]) -> ContextItem[Any]:
@@ -67,6 +63,4 @@ def from_row(row: ItemRow, types: Mapping[str, type[ContextType]]) -> ContextIte
             f"item `{row.id}` has the type `{row.type}`, which this policy does not know (declare it in the policy)",
             culprits=(row.id,),
         )
-    return ContextItem(
-        type=kind, _body=row.text, **{name: getattr(row, name) for name in _FIELDS}
-    )
+    return ContextItem(type=kind, _body=row.text, **{name: getattr(row, name) for name in _FIELDS})

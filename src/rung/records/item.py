@@ -115,7 +115,7 @@ class ContextItem(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True, gc=F
         """
         if not isinstance(reason, str) or not reason.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ContextTypeError(
-                f"item `{self.id}` is revealed without a reason (say why: item.reveal(\"shown to the user\"))",
+                f'item `{self.id}` is revealed without a reason (say why: item.reveal("shown to the user"))',
                 item_id=self.id,
             )
         return self._body

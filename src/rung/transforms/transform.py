@@ -43,6 +43,9 @@ class Derivation(msgspec.Struct, frozen=True, kw_only=True):
     subject: str | None = None
 
 
+_SAME = Derivation()
+
+
 def transform(
     ledger: Ledger,
     items: Sequence[ContextItem[Any]],
@@ -50,7 +53,7 @@ def transform(
     reach: Reach,
     validators: Mapping[str, Validator],
     *,
-    derivation: Derivation = Derivation(),
+    derivation: Derivation = _SAME,
     endorsement: Endorsement | None = None,
     is_sealed: bool = False,
 ) -> ContextItem[Any]:
@@ -64,9 +67,7 @@ def transform(
     if not items:
         raise InputError("a transform needs at least one item (give it the items to derive from)", field="items")
     parents = ledger.issued(items, reach)
-    draft, provenance = prepare(
-        ledger, parents, to, reach, validators, derivation=derivation, endorsement=endorsement
-    )
+    draft, provenance = prepare(ledger, parents, to, reach, validators, derivation=derivation, endorsement=endorsement)
     return ledger.write([(draft, provenance)], reach, is_sealed=is_sealed)[0]
 
 

@@ -62,7 +62,7 @@ def run(name: str, validator: Validator, check: Check) -> Failure | None:
 def structured(item: ContextItem[Any]) -> Any:
     """The JSON value of an item's text, or None where it is prose."""
     text = body(item)
-    if item.media_type != "application/json" and not text.lstrip()[:1] in ("{", "["):
+    if item.media_type != "application/json" and text.lstrip()[:1] not in ("{", "["):
         return None
     try:
         return msgspec.json.decode(text.encode("utf-8"))
@@ -71,9 +71,11 @@ def structured(item: ContextItem[Any]) -> Any:
 
 
 _FAILED_STATUS = frozenset(
-    "failed failure error errored fail timeout timed_out unavailable denied forbidden unauthorized "
-    "rejected_request not_found internal_error exception aborted crashed".split()
-)
+    {
+        "aborted", "crashed", "denied", "error", "errored", "exception", "fail", "failed", "failure", "forbidden",
+        "internal_error", "not_found", "timed_out", "timeout", "unauthorized", "unavailable",
+    }
+)  # fmt: skip
 _HTTP_FIELDS = ("status_code", "statusCode", "http_status", "httpStatus", "status")
 
 
@@ -92,7 +94,9 @@ def envelope(check: Check) -> Failure | None:
     if value is None:
         if source.envelope is not None:
             return Failure(
-                validator="envelope", code="not_structured", detail="an envelope is declared and the result is prose"
+                validator="envelope",
+                code="not_structured",
+                detail="an envelope is declared and the result is prose",
             )
         return _prose(text) if source.reports_failure else None
     if not isinstance(value, Mapping):
@@ -148,6 +152,12 @@ def _common(value: Mapping[str, Any]) -> str | None:
 
 
 _FAILED_WORD = r"(?:failed|failure|error(?:ed)?|unavailable|timed[ -]?out|timeout|aborted|crashed|denied)"
+_HTTP_NAMES = (
+    "bad request|unauthorized|forbidden|not found|conflict|gone|too many requests|internal server error|"
+    "not implemented|bad gateway|service unavailable|gateway time-?out"
+)
+_DONE = "complete|connect|fetch|find|get|load|open|process|read|reach|retrieve"
+_THING = "request|call|lookup|operation|command|query|tool|tool call|connection"
 _MARKERS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -157,12 +167,10 @@ _MARKERS = tuple(
         r"fatal\s*:",
         r"traceback \(most recent call last\)",
         r"(?:https?(?:/\d(?:\.\d)?)?\s+|status\s+code\s*[:=]?\s*|http status\s*[:=]?\s*)[45]\d\d\b",
-        r"[45]\d\d\s+(?:bad request|unauthorized|forbidden|not found|conflict|gone|too many requests|"
-        r"internal server error|not implemented|bad gateway|service unavailable|gateway time-?out)",
-        r"(?:the |this )?(?:request|call|lookup|operation|command|query|tool|tool call|connection)\s+"
-        r"(?:has\s+|was\s+)?(?:failed|timed out|aborted|refused|denied)\b",
+        rf"[45]\d\d\s+(?:{_HTTP_NAMES})",
+        rf"(?:the |this )?(?:{_THING})\s+(?:has\s+|was\s+)?(?:failed|timed out|aborted|refused|denied)\b",
         r"(?:failed|unable|not able) to\b",
-        r"(?:could not|couldn't|cannot|can't)\s+(?:connect|complete|fetch|find|get|load|open|process|read|reach|retrieve)\b",
+        rf"(?:could not|couldn't|cannot|can't)\s+(?:{_DONE})\b",
         r"(?:[a-z_]\w*\.)*[A-Za-z_]\w*(?:error|exception)\s*:",
         r"(?:permission|access) denied\b",
         r"(?:connection|operation|request) timed out\b",
@@ -214,7 +222,9 @@ def schema(check: Check) -> Failure | None:
     declared = check.policy.source(check.item.source).schema
     if declared is None:
         return Failure(
-            validator="schema", code="no_schema", detail=f"`sources.{check.item.source}.schema` is not declared"
+            validator="schema",
+            code="no_schema",
+            detail=f"`sources.{check.item.source}.schema` is not declared",
         )
     value = structured(check.item)
     if value is None:
