@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from rung.errors import InputError
 from rung.tokens import (
+    BlockCounter,
     CallableTokenizer,
     EstimateTokenizer,
     TiktokenTokenizer,
@@ -120,6 +121,12 @@ def test_work_is_bounded_by_the_limit_and_not_by_the_text(text: str, side: Side)
 )
 def test_graphemes_are_not_split(text: str, place: int, boundary: bool) -> None:
     assert grapheme_boundary(text, place) is boundary
+
+
+def test_trying_cuts_leaves_no_blocks_in_a_cache() -> None:
+    counter = BlockCounter(O200K)
+    assert take_tokens(counter, ENGLISH, 9) == take_tokens(O200K, ENGLISH, 9)
+    assert counter.tokenized_chars == 0
 
 
 def test_limits_below_zero_and_unknown_sides_are_errors() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence, Sized
+from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 from rung.errors import ConfigError, InputError, kind, missing_extra
 from rung.tokens.protocol import well_formed
@@ -103,8 +104,8 @@ class CallableTokenizer:
             except UnicodeEncodeError:
                 text = well_formed(text)
         answer: object = self._fn(text)
-        if isinstance(answer, int) and not isinstance(answer, bool):
-            tokens = answer
+        if isinstance(answer, SupportsIndex) and not isinstance(answer, bool):
+            tokens = index(answer)
         elif isinstance(answer, Sized):  # a sequence or an array
             tokens = len(answer)
         else:

@@ -14,6 +14,9 @@ class Tokenizer(Protocol):
     an estimate. `additive_newline` says that a text may be counted in parts: wherever one part ends in a
     newline and the next begins with neither white space nor `/`, the counts of the parts add up to the
     count of the whole.
+
+    Two more attributes are used where present: `count_many(texts)`, and `joints`, a pattern whose empty
+    matches are all the places where a text may be cut so (None for none).
     """
 
     @property

@@ -74,8 +74,9 @@ _MEDIA = {
     "video": "video",
     "video_url": "video",
 }
-_RESULTS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
-_CALLS = frozenset({"tool_use", "function_call", "custom_tool_call", "server_tool_use", "mcp_tool_use"})
+# Endings of the types of calls and results, among them those of the providers' own tools.
+_RESULTS = ("tool_result", "_call_output")
+_CALLS = ("tool_use", "_call")
 
 
 class _Parts:
@@ -134,13 +135,14 @@ class _Parts:
 
     def part(self, part: Mapping[str, Any]) -> None:
         what = part.get("type")
-        if isinstance(what, str) and what in _MEDIA:
-            self.media(part, _MEDIA[what])
-            return
-        if what in _CALLS:
-            self.constant += self.framing.per_tool_call
-        elif what in _RESULTS:
-            self.constant += self.framing.per_tool_result
+        if isinstance(what, str):
+            if what in _MEDIA:
+                self.media(part, _MEDIA[what])
+                return
+            if what.endswith(_CALLS):
+                self.constant += self.framing.per_tool_call
+            elif what.endswith(_RESULTS):
+                self.constant += self.framing.per_tool_result
         self.rest(part, frozenset())
 
     def call(self, call: Mapping[str, Any]) -> None:
@@ -184,10 +186,9 @@ class _Parts:
 
     def message(self, message: Mapping[str, Any]) -> None:
         self.constant += self.framing.per_message
-        what = message.get("type")
         if message.get("role") == "tool":
             self.constant += self.framing.per_tool_result
-        if message.get("name") is not None and what not in _CALLS:
+        if message.get("name") is not None and "role" in message:
             self.constant += self.framing.per_name
         self.part(message)
 

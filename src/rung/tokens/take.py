@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from rung.errors import InputError
-from rung.tokens.blocks import joints
+from rung.tokens.blocks import BlockCounter, joints
 from rung.tokens.protocol import Tokenizer
 
 Side = Literal["head", "tail"]
@@ -84,6 +84,8 @@ def take_tokens(tokenizer: Tokenizer, text: str, limit: int, *, side: Side = "he
         raise InputError("`side` is `head` or `tail`", field="side")
     if not text or not limit:
         return ""
+    if isinstance(tokenizer, BlockCounter):  # parts that are tried out are no blocks to remember
+        tokenizer = tokenizer.tokenizer
     pattern = joints(tokenizer)
     end = _Forward(text) if side == "head" else _Backward(text)
     taken, room = 0, limit
