@@ -68,9 +68,7 @@ def test_sums_over_other_cuts_would_be_wrong(exact: TiktokenTokenizer) -> None:
 
 @settings(max_examples=120, deadline=None)
 @given(texts=st.lists(hostile_text, max_size=4), size=st.integers(1, 40), memory=st.integers(1, 400))
-def test_block_counts_equal_whole_counts(
-    exact: TiktokenTokenizer, texts: list[str], size: int, memory: int
-) -> None:
+def test_block_counts_equal_whole_counts(exact: TiktokenTokenizer, texts: list[str], size: int, memory: int) -> None:
     counter = BlockCounter(exact, block_chars=size, max_chars=memory)
     for text in [*texts, "".join(texts), *texts]:
         assert counter.count(text) == exact.count(text)
@@ -94,9 +92,7 @@ def test_a_stream_counts_as_its_text(tokenizer: Tokenizer, text: str, cuts: list
 
 @settings(max_examples=30, deadline=None)
 @given(texts=st.lists(hostile_text, max_size=8), seed=st.integers(0, 9))
-def test_a_long_stream_is_cut_and_counts_as_its_text(
-    exact: TiktokenTokenizer, texts: list[str], seed: int
-) -> None:
+def test_a_long_stream_is_cut_and_counts_as_its_text(exact: TiktokenTokenizer, texts: list[str], seed: int) -> None:
     text = "".join(texts) * 40
     draw = random.Random(seed)
     chunks: list[str] = []

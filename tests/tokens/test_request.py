@@ -74,9 +74,7 @@ CALL_FORMS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "role": "assistant",
             "content": None,
-            "tool_calls": [
-                {"id": "c1", "type": "function", "function": {"name": "write_file", "arguments": "ARGS"}}
-            ],
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "write_file", "arguments": "ARGS"}}],
         },
     ),
     "flat": (
@@ -202,9 +200,7 @@ UNPRICED: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("kind", "form"), UNPRICED.items(), ids=UNPRICED)
-def test_media_without_a_cost_are_an_error_until_one_is_set(
-    kind: str, form: tuple[str, dict[str, Any]]
-) -> None:
+def test_media_without_a_cost_are_an_error_until_one_is_set(kind: str, form: tuple[str, dict[str, Any]]) -> None:
     target, part = form
     message = {"role": "user", "content": [{"type": "text", "text": "see"}, part]}
     with pytest.raises(InputError, match=rf"kind `{kind}` has no token cost .*with_media\({kind}=") as caught:
@@ -318,9 +314,7 @@ def test_a_response_schema_has_a_line_of_its_own(target: str, request_: dict[str
 
 
 def test_plain_text_output_is_no_schema() -> None:
-    assert (
-        response_schema({"response_format": {"type": "text"}, "text": {"format": {"type": "text"}}}) is None
-    )
+    assert response_schema({"response_format": {"type": "text"}, "text": {"format": {"type": "text"}}}) is None
     assert response_schema({"text": "a prompt"}) is None
 
 
@@ -342,12 +336,8 @@ _call = st.builds(
     _text,
 )
 _message = st.one_of(
-    st.builds(
-        lambda role, content: {"role": role, "content": content}, st.sampled_from(["user", "system"]), _text
-    ),
-    st.builds(
-        lambda calls: {"role": "assistant", "content": None, "tool_calls": calls}, st.lists(_call, max_size=3)
-    ),
+    st.builds(lambda role, content: {"role": role, "content": content}, st.sampled_from(["user", "system"]), _text),
+    st.builds(lambda calls: {"role": "assistant", "content": None, "tool_calls": calls}, st.lists(_call, max_size=3)),
     st.builds(lambda id, content: {"role": "tool", "tool_call_id": id, "content": content}, _text, _text),
     st.builds(lambda name, content: {"role": "user", "name": name, "content": content}, _text, _text),
 )

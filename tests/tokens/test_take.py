@@ -43,9 +43,7 @@ def longest(tokenizer: Tokenizer, text: str, limit: int, side: Side) -> str:
 @example(text="hello world\n  x", limit=2)
 @pytest.mark.parametrize("side", ["head", "tail"])
 @pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=repr)
-def test_the_part_fits_and_one_more_grapheme_would_not(
-    tokenizer: Tokenizer, side: Side, text: str, limit: int
-) -> None:
+def test_the_part_fits_and_one_more_grapheme_would_not(tokenizer: Tokenizer, side: Side, text: str, limit: int) -> None:
     taken = take_tokens(tokenizer, text, limit, side=side)
     assert taken == part(text, len(taken), side)
     assert tokenizer.count(taken) <= limit
@@ -74,9 +72,7 @@ def test_the_part_is_the_longest_in_every_script(text: str, side: Side) -> None:
 
 
 @pytest.mark.parametrize("side", ["head", "tail"])
-@pytest.mark.parametrize(
-    "text", [ENGLISH * 20_000, "x" * 3_000_000, "中文" * 500_000], ids=["en", "run", "han"]
-)
+@pytest.mark.parametrize("text", [ENGLISH * 20_000, "x" * 3_000_000, "中文" * 500_000], ids=["en", "run", "han"])
 def test_work_is_bounded_by_the_limit_and_not_by_the_text(text: str, side: Side) -> None:
     read = 0
 

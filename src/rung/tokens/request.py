@@ -42,9 +42,7 @@ class RequestCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # Fields that steer the client or the cache and are not shown to the model.
-_SILENT = frozenset(
-    {"annotations", "cache_control", "detail", "index", "logprobs", "object", "status", "type"}
-)
+_SILENT = frozenset({"annotations", "cache_control", "detail", "index", "logprobs", "object", "status", "type"})
 # Where a media part keeps its data or the address of it.
 _MEDIA_DATA = frozenset(
     {
