@@ -22,41 +22,11 @@ from rung.assembly.escape import (
 )
 from rung.assembly.lookalikes import LESS_THAN
 
-PARTS = st.sampled_from(
-    [
-        "<",
-        "</",
-        "＜",
-        "&",
-        "&amp;",
-        "&lt;",
-        "&#x3C;",
-        "&#xFF1C;",
-        "amp;",
-        "lt;",
-        "#",
-        "evidence",
-        ">",
-        " ",
-        "\n",
-        "/",
-        "operator-notice",
-        "system-reminder",
-        "chat-message",
-        "Human",
-        ":",
-        "[",
-        "INST",
-        "]",
-        "###",
-        "\u200b",
-        "a",
-        "Instruction",
-        "\U000e0041",
-        "x3C;",
-        "AMP;",
-        "LT",
-    ]
+PARTS = st.one_of(
+    st.sampled_from(["<", "</", "\uff1c", "&", "&amp;", "&lt;", "&#x3C;", "&#xFF1C;", "amp;", "lt;", "#"]),
+    st.sampled_from(["evidence", "operator-notice", "system-reminder", "chat-message", "Human", "INST", "a"]),
+    st.sampled_from([">", "/", ":", "[", "]", "###", "\u200b", "Instruction", "\U000e0041", "x3C;", "AMP;"]),
+    st.sampled_from([" ", "\n"]),
 )
 HOSTILE = st.lists(PARTS, max_size=24).map("".join) | st.text() | st.sampled_from(BREAKOUTS)
 
@@ -66,13 +36,13 @@ def test_the_corpus_is_large() -> None:
 
 
 @pytest.mark.parametrize("chat", [False, True])
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(text=HOSTILE)
 def test_every_text_comes_back(text: str, chat: bool) -> None:
     assert unescape(escape(text, chat=chat)) == text
 
 
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(text=HOSTILE)
 def test_a_shielded_text_comes_back(text: str) -> None:
     assert unshield(shield(text)) == text
@@ -86,7 +56,7 @@ def test_an_attribute_comes_back_and_stays_on_its_line(text: str) -> None:
     assert len(value.splitlines()) <= 1
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(text=HOSTILE)
 def test_no_bracket_is_left_before_a_name(text: str) -> None:
     """Also for a reader that ignores white space, invisible characters, width and case."""

@@ -44,13 +44,14 @@ def expected(block: Block) -> Frame:
 
 
 @pytest.mark.parametrize("chat", [False, True])
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(blocks=st.lists(BLOCKS, min_size=1, max_size=4))
 def test_parsing_gives_back_exactly_what_was_framed(blocks: list[Block], chat: bool) -> None:
     rendered = [render_frame(block, invisible="keep", chat=chat) for block in blocks]
     assert parse_frames("".join(rendered)) == tuple(expected(block) for block in blocks)
 
 
+@settings(max_examples=40)
 @given(block=BLOCKS)
 def test_a_frame_begins_and_ends_where_counts_add_up(block: Block) -> None:
     out = render_frame(block)
@@ -59,6 +60,7 @@ def test_a_frame_begins_and_ends_where_counts_add_up(block: Block) -> None:
     assert safe_joint(out, out)
 
 
+@settings(max_examples=40)
 @given(block=BLOCKS, name=st.text(max_size=12), kind=st.text(max_size=12))
 def test_names_that_cannot_be_names_are_made_safe(block: Block, name: str, kind: str) -> None:
     odd = Block(type=kind, label=block.label, text=block.text, attrs=((name, "v"), ("id", "forged")))
@@ -114,9 +116,7 @@ INVISIBLE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("text", "stripped", "count"), [row[1:] for row in INVISIBLE], ids=[r[0] for r in INVISIBLE]
-)
+@pytest.mark.parametrize(("text", "stripped", "count"), [row[1:] for row in INVISIBLE], ids=[r[0] for r in INVISIBLE])
 def test_invisible_characters_go_and_useful_ones_stay(text: str, stripped: str | None, count: int) -> None:
     assert treat_invisible(text, "strip") == (text if stripped is None else stripped, count)
     assert treat_invisible(text, "keep") == (text, count)

@@ -68,8 +68,7 @@ def anthropic_request(prompt: Prompt, style: Style) -> dict[str, Any]:
     request["messages"] = wire
     if prompt.tools:
         tools = [
-            _tool(tool.name, tool.description, tool.parameters, tool.strict)
-            for tool in sorted_tools(prompt.tools)
+            _tool(tool.name, tool.description, tool.parameters, tool.strict) for tool in sorted_tools(prompt.tools)
         ]
         request["tools"] = tools
         if wanted:

@@ -109,9 +109,7 @@ def unshield(text: str) -> str:
     return _SHIELDED.sub(_restore, text) if "&" in text else text
 
 
-_ATTRIBUTE = re.compile(
-    rf"[&>\"{LESS_THAN}\x00-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]"
-)
+_ATTRIBUTE = re.compile(rf"[&>\"{LESS_THAN}\x00-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]")
 _ATTRIBUTE_ESCAPED = re.compile(r"&(?:(amp|lt|gt|quot)|#x([0-9A-F]{1,6}));")
 _NAMED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 _NAMED_BACK = {"amp": "&", "lt": "<", "gt": ">", "quot": '"'}
@@ -127,6 +125,4 @@ def escape_attribute(value: str, *, chat: bool = False) -> str:
 
 def unescape_attribute(value: str) -> str:
     """The value that `escape_attribute` was given."""
-    return _ATTRIBUTE_ESCAPED.sub(
-        lambda found: _NAMED_BACK[found[1]] if found[1] else chr(int(found[2], 16)), value
-    )
+    return _ATTRIBUTE_ESCAPED.sub(lambda found: _NAMED_BACK[found[1]] if found[1] else chr(int(found[2], 16)), value)

@@ -41,9 +41,7 @@ GAP = rf"[\s{SLASHES}{IGNORABLE}{COMBINING}]*"
 """Whatever may stand between the bracket of a tag and its name and still read as that tag."""
 
 # Letters of scripts that nobody reads as a Latin name: Hebrew to Tibetan, Hangul, Khmer, kana and ideographs.
-_OTHER_SCRIPTS = (
-    "\u0590-\u0fff\u1100-\u12ff\u1780-\u17ff\u2e80-\ua48f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
-)
+_OTHER_SCRIPTS = "\u0590-\u0fff\u1100-\u12ff\u1780-\u17ff\u2e80-\ua48f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 
 NAME_START = rf"(?:(?![{_OTHER_SCRIPTS}])[^\W\d_]|[!?%|\uff5c\u2460-\u24ff\U0001f100-\U0001f1ff])"
 """What a tag's name, a declaration, a comment or a control token can begin with."""

@@ -22,9 +22,7 @@ def chat_request(prompt: Prompt, style: Style) -> dict[str, Any]:
     """Keyword arguments of `client.chat.completions.create`, the model apart."""
     request: dict[str, Any] = {"messages": [_chat_message(message, style) for message in prompt.messages]}
     if prompt.tools:
-        request["tools"] = [
-            {"type": "function", "function": _function(tool)} for tool in sorted_tools(prompt.tools)
-        ]
+        request["tools"] = [{"type": "function", "function": _function(tool)} for tool in sorted_tools(prompt.tools)]
     if prompt.response_schema is not None:
         name, text = prompt.response_schema
         schema = schema_object(text)
@@ -90,8 +88,7 @@ def _chat_part(media: Media) -> dict[str, Any]:
     if media.url.startswith("file-"):
         return {"type": "file", "file": {"file_id": media.url}}
     raise InputError(
-        f"`openai-chat` takes no `{media.mime}` by its address (give a `data:` address or the id of an "
-        "uploaded file)",
+        f"`openai-chat` takes no `{media.mime}` by its address (give a `data:` address or the id of an uploaded file)",
         field="media",
     )
 
@@ -113,15 +110,12 @@ def responses_request(prompt: Prompt, style: Style) -> dict[str, Any]:
     if prompt.tools:
         # `strict` must be said: where it is left out, this endpoint turns it on.
         request["tools"] = [
-            {"type": "function", **_function(tool), "strict": tool.strict}
-            for tool in sorted_tools(prompt.tools)
+            {"type": "function", **_function(tool), "strict": tool.strict} for tool in sorted_tools(prompt.tools)
         ]
     if prompt.response_schema is not None:
         name, text = prompt.response_schema
         schema = schema_object(text)
-        request["text"] = {
-            "format": {"type": "json_schema", "name": name, "schema": schema, "strict": closed(schema)}
-        }
+        request["text"] = {"format": {"type": "json_schema", "name": name, "schema": schema, "strict": closed(schema)}}
     return request
 
 
@@ -130,9 +124,7 @@ def _items(message: Message, style: Style) -> list[dict[str, Any]]:
     if message.role == "tool":
         return [{"type": "function_call_output", "call_id": message.call_id, "output": text}]
     out: list[dict[str, Any]] = [
-        msgspec.json.decode(opaque.json)
-        for opaque in message.opaque
-        if opaque.provider in OPAQUE["openai-responses"]
+        msgspec.json.decode(opaque.json) for opaque in message.opaque if opaque.provider in OPAQUE["openai-responses"]
     ]
     if message.media and message.role == "user":
         parts: list[dict[str, Any]] = [{"type": "input_text", "text": text}] if text else []

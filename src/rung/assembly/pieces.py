@@ -138,9 +138,7 @@ class _Tally:
         found = block_segments(message, self.style)
         if not blank and all(not text or text.isspace() for _, text in found):
             return
-        self.pieces += [
-            Piece(item_id=item, component="messages", text=text) for item, text in additive(found)
-        ]
+        self.pieces += [Piece(item_id=item, component="messages", text=text) for item, text in additive(found)]
 
     def message(self, role: str) -> None:
         self.messages += 1
@@ -250,9 +248,7 @@ def _text(prompt: Prompt, style: Style) -> Account:
                 continue
             if pieces and not safe_joint(pieces[-1].text, text):
                 last = pieces[-1]
-                pieces[-1] = msgspec.structs.replace(
-                    last, item_id=last.item_id or item, text=last.text + text
-                )
+                pieces[-1] = msgspec.structs.replace(last, item_id=last.item_id or item, text=last.text + text)
             else:
                 pieces.append(Piece(item_id=item, component=component, text=text))
 

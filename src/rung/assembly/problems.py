@@ -90,9 +90,7 @@ def object_schema(place: str, schema: object, *, required: bool) -> Iterator[Pro
         return
     found = fields(schema)
     if found is None:
-        yield Problem(
-            place=place, rule="schema_object", what="a schema is not an object", mend="give a JSON Schema"
-        )
+        yield Problem(place=place, rule="schema_object", what="a schema is not an object", mend="give a JSON Schema")
     elif found.get("type") != "object":
         yield Problem(
             place=place,

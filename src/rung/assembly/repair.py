@@ -96,10 +96,7 @@ def _said(text: str) -> tuple[Block, ...]:
 
 
 def _blank(message: Message) -> bool:
-    return all(
-        block.form == "literal" and not block.slots and (not block.text or block.text.isspace())
-        for block in message.blocks
-    )
+    return all(block.form == "literal" and (not block.text or block.text.isspace()) for block in message.blocks)
 
 
 def _kept_opaque(target: str) -> frozenset[str]:
@@ -124,9 +121,7 @@ def _without_empty(entries: list[Entry], target: str, repairs: list[Repair]) -> 
                 pass
             elif message.place == "request" and message.role == "user":
                 _note(repairs, "empty_request_filled", place, message)
-                message = msgspec.structs.replace(
-                    message, blocks=(Block(item_id=_item(message), text=NO_TEXT),)
-                )
+                message = msgspec.structs.replace(message, blocks=(Block(item_id=_item(message), text=NO_TEXT),))
             else:
                 _note(repairs, "empty_message_dropped", place, message)
                 continue
@@ -200,9 +195,7 @@ def _matched(
     if maker is None:
         return message
     fits = [
-        call
-        for call in entries[maker][1].calls
-        if call.id not in answered[maker] and message.name in (None, call.name)
+        call for call in entries[maker][1].calls if call.id not in answered[maker] and message.name in (None, call.name)
     ]
     if len(fits) > 1:
         raise PairingError(

@@ -273,9 +273,7 @@ def _blocks(message: Fields, kind: str) -> list[tuple[int, Fields]]:
     return [(j, block) for j, block in found if block.get("type") == kind]
 
 
-def _results(
-    i: int, message: Fields, results: list[tuple[int, Fields]], calls: dict[str, str]
-) -> Iterator[Problem]:
+def _results(i: int, message: Fields, results: list[tuple[int, Fields]], calls: dict[str, str]) -> Iterator[Problem]:
     answered: set[Any] = set()
     for order, (j, block) in enumerate(results):
         place = f"messages[{i}].content[{j}]"

@@ -79,9 +79,7 @@ def _chat_message(place: str, message: Fields) -> Iterator[Problem]:
         )
     content = message.get("content")
     calls = message.get("tool_calls")
-    if content is None and not (
-        role == "assistant" and (calls or message.get("refusal") or message.get("audio"))
-    ):
+    if content is None and not (role == "assistant" and (calls or message.get("refusal") or message.get("audio"))):
         yield Problem(
             place=f"{place}.content",
             rule="content_required",
@@ -147,9 +145,7 @@ def _call_id(place: str, value: object, limit: int) -> Iterator[Problem]:
 
 def _chat_parts(place: str, role: str, parts: list[object]) -> Iterator[Problem]:
     if not parts:
-        yield Problem(
-            place=place, rule="content_required", what="the list of parts is empty", mend="give it a part"
-        )
+        yield Problem(place=place, rule="content_required", what="the list of parts is empty", mend="give it a part")
     for i, value in enumerate(parts):
         part = fields(value)
         where = f"{place}[{i}]"
@@ -353,9 +349,7 @@ def _items(items: list[object], *, chained: bool) -> Iterator[Problem]:
             )
 
 
-def _output(
-    place: str, item: Fields, calls: dict[str, str], answered: set[str], *, chained: bool
-) -> Iterator[Problem]:
+def _output(place: str, item: Fields, calls: dict[str, str], answered: set[str], *, chained: bool) -> Iterator[Problem]:
     call_id = item.get("call_id")
     if not isinstance(call_id, str) or not call_id:
         yield Problem(

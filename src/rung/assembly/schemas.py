@@ -22,13 +22,9 @@ def canonical_schema(text: str) -> str:
     try:
         value = msgspec.json.decode(text)
     except msgspec.DecodeError as problem:
-        raise InputError(
-            f"a schema is not JSON: {problem} (give its JSON text)", field="parameters"
-        ) from problem
+        raise InputError(f"a schema is not JSON: {problem} (give its JSON text)", field="parameters") from problem
     if not isinstance(value, dict):
-        raise InputError(
-            "a schema is not a JSON object (give a JSON Schema of type object)", field="parameters"
-        )
+        raise InputError("a schema is not a JSON object (give a JSON Schema of type object)", field="parameters")
     return canonical_json(cast("dict[str, Any]", value), "parameters")
 
 
