@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar, overload
 import msgspec
 
 from rung.errors import ConfigError, InputError, ScopeError, names
-from rung.ledger.backend import Backend, Event
+from rung.ledger.backend import Backend, Document, Event
 from rung.ledger.channels import Endorsement, InstructionSource, file_source
 from rung.ledger.ledger import DIRECT, Ledger, Provenance, Reach, handed_out, name, within
 from rung.policy.decision import Refusal
@@ -28,6 +28,7 @@ from rung.transforms.transform import Derivation, transform
 from rung.transforms.validators import BUILTIN, Validator
 
 if TYPE_CHECKING:
+    from rung.compiler.manifest import Manifest
     from rung.compiler.turn import Turn
 
 T = TypeVar("T", bound=ContextType)
@@ -599,6 +600,31 @@ class ContextStore:
             ) from None
         return compile_items(self._core.ledger, self._reach, given, made)
 
+    def record(self, turn: Turn) -> None:
+        """Keep a turn's manifest, so that it can be asked about later."""
+        manifest = turn.manifest
+        with self._core.ledger.backend.write(self._reach.tenant) as tx:
+            tx.put(
+                Document(
+                    kind="turn",
+                    id=manifest.turn,
+                    tenant=self._reach.tenant,
+                    session=self._reach.session,
+                    body=manifest.json(),
+                )
+            )
+
+    def turns(self, session: str | None = None) -> Iterator[Manifest]:
+        """The manifests of recorded turns, oldest first."""
+        from rung.compiler.manifest import Manifest
+
+        reach = self._reach
+        wanted = session if session is not None else reach.session
+        kept = self._core.ledger.backend.documents("turn", reach.tenants, session=wanted)
+        yield from sorted(
+            (Manifest.from_json(document.body) for document in kept), key=lambda made: (made.at, made.turn)
+        )
+
     # end
 
     def close(self) -> None:
@@ -670,7 +696,7 @@ def _types(own: Iterable[type[ContextType]], policy: PolicySet) -> dict[str, typ
     for declared in policy.types:
         if declared not in known:
             # Named in a TOML file only: the class is reached by store.type_named(name).
-            known[declared] = type(declared, (ContextType,), {}, name=declared)  # type: ignore[call-overload]
+            known[declared] = type(declared, (ContextType,), {}, name=declared)
     return known
 
 

@@ -77,7 +77,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compile_items(
-    ledger: Ledger, reach: Reach, items: Iterable[ContextItem[Any]], options: Options = Options()
+    ledger: Ledger, reach: Reach, items: Iterable[ContextItem[Any]], options: Options | None = None
 ) -> Turn:
     """The turn of these items, in the order handed in.
 
@@ -91,7 +91,7 @@ def compile_items(
         BudgetError: what is required does not fit.
     """
     stored = ledger.issued(items, reach)
-    return _compile(ledger, reach, stored, options)
+    return _compile(ledger, reach, stored, options or Options())
 
 
 def _compile(ledger: Ledger, reach: Reach, stored: Sequence[ContextItem[Any]], options: Options) -> Turn:

@@ -68,8 +68,8 @@ def _required(plan: Plan, costs: Costs, state: dict[str, Candidate]) -> int:
         return total
     sizes = _sizes(plan, shown, costs)
     raise BudgetError(
-        f"required items need {total} tokens, the turn has {plan.available}: {names(f'{name} {size}' for name, size in sizes)} "
-        "(raise the budget or lower their max_tokens)",
+        f"required items need {total} tokens, the turn has {plan.available}: "
+        f"{names(f'{name} {size}' for name, size in sizes)} (raise the budget or lower their max_tokens)",
         required=tuple(sizes),
         budget=plan.available,
         shortfall=total - plan.available,

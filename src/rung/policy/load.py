@@ -275,7 +275,8 @@ def _check_transition(policy: PolicySet, step: Transition, path: str, seen: set[
     weakness = unguarded(policy, step)
     if weakness:
         raise PolicyError(
-            f"`{path}` leaves an unguarded path from `{step.source}` into the protected type `{step.target}`: {weakness}",
+            f"`{path}` leaves an unguarded path from `{step.source}` into the protected type `{step.target}`: "
+            f"{weakness}",
             path=path,
         )
 

@@ -129,7 +129,8 @@ def prepare(
         session=derivation.session if derivation.session is not None else _shared(parents),
         subject=derivation.subject,
     )
-    via = f"{'promote' if len(parents) == 1 and derivation.content is None else 'derive'}:{','.join(dict.fromkeys(steps))}"
+    verb = "promote" if len(parents) == 1 and derivation.content is None else "derive"
+    via = f"{verb}:{','.join(dict.fromkeys(steps))}"
     provenance = Provenance(
         parents=tuple(parent.id for parent in parents),
         via=via,

@@ -162,7 +162,8 @@ _MARKERS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"(?:tool |api |call |request |response |result )?status\s*[:=]\s*{_FAILED_WORD}\b",
-        r"(?:fatal |unexpected |internal |tool |api )?(?:error|exception|failure)\s*(?:\([^)]*\)|\[[^\]]*\]|\d+)?\s*[:!—–-]",
+        r"(?:fatal |unexpected |internal |tool |api )?(?:error|exception|failure)\s*"
+        + r"(?:\([^)]*\)|\[[^\]]*\]|\d+)?\s*[:!—–-]",
         r"failed\s*[:!—–-]",
         r"fatal\s*:",
         r"traceback \(most recent call last\)",
