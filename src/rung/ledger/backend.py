@@ -268,6 +268,10 @@ class Backend(Protocol):
         """Items with their ordinals and keys, in order of writing, for exports and rebuilt indexes."""
         ...
 
+    def tenants(self) -> tuple[str, ...]:
+        """The tenants that anything is stored for, sorted; the deployment's own scope is not among them."""
+        ...
+
     def tombstones(self, tenants: Tenants, ids: Sequence[str] | None = None) -> dict[str, Tombstone]:
         """The erased items among these ids, or all of them, in order of writing."""
         ...
