@@ -142,10 +142,22 @@ def fold(text: str, variant: Variant = "look") -> str:
         data = text.encode("ascii")
     else:
         data = _spelled(text, _BY_CASE if variant == "case" else _BY_LOOK).encode("utf-8")
-    table = _ROT13_TABLE if variant == "rot13" else _PLAIN_TABLE
     # Bytes of a longer UTF-8 sequence are above 0x7f: the ASCII tables leave them alone.
-    data = data.translate(table, _DELETED)
-    return data.replace(b"m", b"rn").decode("utf-8")
+    return _folded(data, _ROT13_TABLE if variant == "rot13" else _PLAIN_TABLE).decode("utf-8")
+
+
+def fold_ascii(text: str) -> bytes:
+    """The fold of an ASCII text as bytes."""
+    return _folded(text.encode("ascii"), _PLAIN_TABLE)
+
+
+def _folded(data: bytes, table: bytes) -> bytes:
+    return data.translate(table, _DELETED).replace(b"m", b"rn")
+
+
+def readings(text: str) -> tuple[Variant, ...]:
+    """The ways to read a text that differ: by look, and by case first."""
+    return ("look", "case") if reads_by_case(text) else ("look",)
 
 
 def reads_by_case(text: str) -> bool:

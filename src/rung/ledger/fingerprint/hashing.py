@@ -46,9 +46,7 @@ def _grams(data: bytes, k: int, stride: int, count: int) -> Keys:
         rows = min(_BLOCK, count - low)
         total = np.zeros(rows, dtype=np.uint64)
         for offset in offsets:
-            word = np.ndarray(
-                (rows,), dtype="<u8", buffer=data, offset=low * stride + offset, strides=(stride,)
-            )
+            word = np.ndarray((rows,), dtype="<u8", buffer=data, offset=low * stride + offset, strides=(stride,))
             total ^= word
             total *= _M1
             total ^= total >> np.uint64(31)

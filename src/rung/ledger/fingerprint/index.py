@@ -61,9 +61,7 @@ class FingerprintIndex:
 
     def __init__(self, n: int = DEFAULT_N, *, first_party: Sequence[str] = ()) -> None:
         if n < LEAST_N:
-            raise InputError(
-                f"a run of `{n}` characters is too short to mean anything (at least {LEAST_N})", field="n"
-            )
+            raise InputError(f"a run of `{n}` characters is too short to mean anything (at least {LEAST_N})", field="n")
         self.n = n
         self.first_party = tuple(first_party)
         self._k = gram_length(n)
@@ -376,9 +374,7 @@ def _long_runs(doc: int, windows: Windows, cover: NDArray[np.int64], other: Wind
             )
 
 
-def _literal_candidates(
-    reading: _Read, levels: list[NDArray[np.uint64]], removed: frozenset[int]
-) -> Iterator[int]:
+def _literal_candidates(reading: _Read, levels: list[NDArray[np.uint64]], removed: frozenset[int]) -> Iterator[int]:
     if levels and reading.literals:
         hashes = np.unique(np.array([of_literal(x.kind, x.value) for x in reading.literals], dtype=np.uint64))
         for doc in np.unique(matches(levels, hashes)[1]).tolist():

@@ -63,9 +63,7 @@ class Layer:
             at = end
         pieces.append(self.text[at:])
         kept = tuple(edits)
-        return Layer(
-            "".join(pieces), (*self.path, name), self.depth, self, lambda: _edited_spans(len(self.text), kept)
-        )
+        return Layer("".join(pieces), (*self.path, name), self.depth, self, lambda: _edited_spans(len(self.text), kept))
 
 
 def _edited_spans(length: int, edits: Sequence[Edit]) -> Spans:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .fold import codes
+from .fold import codes, fold, fold_ascii, readings
 from .hashing import of_literal, sampled_grams, whole_texts
 from .literals import literals
-from .views import views_of
+from .views import inner_layers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,9 +45,7 @@ class Batch:
 
     def split(self, count: int) -> list[bytes]:
         """One serialised print for each of the `count` texts."""
-        parts = [
-            _by_owner(hashes, owners, count) for hashes, owners in (self.grams, self.shorts, self.literals)
-        ]
+        parts = [_by_owner(hashes, owners, count) for hashes, owners in (self.grams, self.shorts, self.literals)]
         return [
             _HEAD.pack(*(len(hashes) for hashes in row)) + b"".join(h.astype("<u8").tobytes() for h in row)
             for row in zip(*parts, strict=True)
@@ -86,15 +84,22 @@ def batch(texts: Sequence[str], n: int, first_party: Sequence[str] = ()) -> Batc
     """The prints of many texts at once."""
     pieces: list[bytes] = []
     owners: list[int] = []
-    for index, found in enumerate(views_of(texts, n)):
-        pieces += [codes(view.text) for view in found]
-        owners += [index] * len(found)
+    inner = inner_layers(texts, n)
+    for index, text in enumerate(texts):
+        if index not in inner:
+            pieces.append(fold_ascii(text))
+            owners.append(index)
+            continue
+        for layer in inner[index]:
+            for variant in readings(layer.text):
+                piece = codes(fold(layer.text, variant))
+                if layer.depth == 0 or len(piece) >= n:
+                    pieces.append(piece)
+                    owners.append(index)
     return Batch(*_hashed(pieces, np.array(owners, dtype=np.int64), n), _literals(texts, first_party))
 
 
-def _hashed(
-    pieces: Sequence[bytes], owners: Owners, n: int
-) -> tuple[tuple[Keys, Owners], tuple[Keys, Owners]]:
+def _hashed(pieces: Sequence[bytes], owners: Owners, n: int) -> tuple[tuple[Keys, Owners], tuple[Keys, Owners]]:
     lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
     long, short = np.flatnonzero(lengths >= n), np.flatnonzero((lengths > 0) & (lengths < n))
     k = gram_length(n)

@@ -85,9 +85,7 @@ def stretches(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def shared(
-    left: Windows, right: Windows, wanted: NDArray[np.bool_] | None = None
-) -> Iterator[tuple[int, int, int]]:
+def shared(left: Windows, right: Windows, wanted: NDArray[np.bool_] | None = None) -> Iterator[tuple[int, int, int]]:
     """Runs of at least n characters of `left` that `right` holds: start, end, start in `right`.
 
     Every window of n characters of `left` (only the `wanted` ones) that `right` holds lies in one of them.

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from .encodings import carriers, decoded
+from .carriers import carriers
+from .encodings import ascii_bytes, decoded
 from .escapes import contextual, may_differ
-from .fold import Variant, fold, fold_origins, reads_by_case
+from .fold import Variant, fold, fold_origins, readings
 from .layers import Layer
 
 if TYPE_CHECKING:
@@ -87,35 +89,42 @@ def normalise(text: str) -> Normalised:
     return Normalised(Layer(text), "look")
 
 
-def layers_of(texts: Sequence[str], n: int = DEFAULT_N) -> list[list[Layer]]:
-    """For each text itself and all that it carries inside, to depth 2; many texts in one pass."""
-    found = [list(contextual(Layer(text))) if _may_differ(text) else [Layer(text)] for text in texts]
-    flat = [(index, layer) for index, layers in enumerate(found) for layer in layers]
-    for at in carriers([layer.text for _, layer in flat], n):
-        index, layer = flat[at]
-        seen = {known.text for known in found[index]}
-        frontier = [layer]
-        while frontier:
-            below: list[Layer] = []
-            for outer in frontier:
-                for piece in decoded(outer, n, DEPTH):
-                    for inner in contextual(piece):
-                        if inner.text not in seen:
-                            seen.add(inner.text)
-                            below.append(inner)
-            found[index] += below
-            frontier = below
+def inner_layers(texts: Sequence[str], n: int) -> dict[int, list[Layer]]:
+    """By index those texts that are more than their plain ASCII self, with all layers to depth 2."""
+    found: dict[int, list[Layer]] = {}
+    data: list[bytes] = []
+    owners: list[tuple[int, int]] = []
+    for index, text in enumerate(texts):
+        if text.isascii() and not may_differ(text):
+            data.append(text.encode("ascii"))
+            owners.append((index, 0))
+            continue
+        found[index] = list(contextual(Layer(text)))
+        for place, layer in enumerate(found[index]):
+            data.append(ascii_bytes(layer.text).tobytes())
+            owners.append((index, place))
+    for at in sorted(carriers(data, n)):
+        index, place = owners[at]
+        layers = found.setdefault(index, [Layer(texts[index])])
+        layers += _below(layers[place], n, {known.text for known in layers})
     return found
 
 
-def _may_differ(text: str) -> bool:
-    return may_differ(text) or not text.isascii()
+def _below(layer: Layer, n: int, seen: set[str]) -> Iterator[Layer]:
+    frontier = [layer]
+    while frontier:
+        pieces = [piece for outer in frontier for piece in decoded(outer, n, DEPTH)]
+        frontier = []
+        for inner in chain.from_iterable(map(contextual, pieces)):
+            if inner.text not in seen:
+                seen.add(inner.text)
+                frontier.append(inner)
+                yield inner
 
 
 def _read(layer: Layer, rot13: bool) -> Iterator[Normalised]:
-    yield Normalised(layer, "look")
-    if reads_by_case(layer.text):
-        yield Normalised(layer, "case")
+    for variant in readings(layer.text):
+        yield Normalised(layer, variant)
     if rot13 and layer.depth < DEPTH:
         yield Normalised(layer, "rot13")
 
@@ -123,9 +132,10 @@ def _read(layer: Layer, rot13: bool) -> Iterator[Normalised]:
 def views_of(texts: Sequence[str], n: int = DEFAULT_N, *, rot13: bool = False) -> list[list[Normalised]]:
     """The views of many texts: for each those that are not empty, each once."""
     result: list[list[Normalised]] = []
-    for layers in layers_of(texts, n):
+    inner = inner_layers(texts, n)
+    for index, text in enumerate(texts):
         found: dict[str, Normalised] = {}
-        for layer in layers:
+        for layer in inner.get(index) or (Layer(text),):
             for view in _read(layer, rot13):
                 # What is decoded counts only if it is long enough for a run.
                 if view.text and (layer.depth == 0 or len(view.text) >= n):

@@ -1,0 +1,164 @@
+"""Which texts may carry encoded runs: a superset, found for many texts in a few passes.
+
+To decode every text at every alignment would cost more than all the rest. Text leaves traces in base64, though: any
+three decoded bytes in a row must be able to stand in UTF-8 text. A few such triples, evenly spaced, are looked at
+in all texts; the rest only where these are text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .encodings import BASE64, CLASSES, FOLLOWS, OTHER, SKIP, base64_values, hex_values, joined_bytes, text_runs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .encodings import Bytes, Indices
+
+_FEW = 4
+_MANY = 64
+_JOINT = b"////z____"
+# Between joined texts: bytes that are no text in either base64 alphabet, and a letter that ends a hex run.
+
+
+def carriers(texts: Sequence[bytes], least: int) -> set[int]:
+    """Indices of the ASCII texts in which an encoded run of at least `least` bytes of text may be."""
+    everything = range(len(texts))
+    # Without `-` and `_` both alphabets read the same.
+    other = [i for i in everything if b"-" in texts[i] or b"_" in texts[i]]
+    joined = _JOINT.join(texts)
+    found = set(_base64_owners(texts, everything, joined, False, least))
+    if other:
+        part = joined if len(other) == len(texts) else _JOINT.join([texts[i] for i in other])
+        found.update(_base64_owners(texts, other, part, True, least))
+    for rot13 in (False, True):
+        places = list(_hex_places(joined, rot13, least))
+        if places:
+            found.update(np.searchsorted(_ends(texts, everything), places, side="right").tolist())
+    return found
+
+
+def _ends(texts: Sequence[bytes], which: Sequence[int]) -> Indices:
+    lengths = (len(texts[i]) + len(_JOINT) for i in which)
+    return np.cumsum(np.fromiter(lengths, dtype=np.int64, count=len(which)))
+
+
+def _base64_owners(
+    texts: Sequence[bytes], which: Sequence[int], joined: bytes, url_safe: bool, least: int
+) -> Iterator[int]:
+    table = base64_values(url_safe, False)
+    skipped = np.flatnonzero(table == SKIP).astype(np.uint8).tobytes()
+    values = np.frombuffer(joined.translate(table.tobytes(), skipped), dtype=np.uint8)
+    for rot13, places in enumerate(_base64_places(values, least)):
+        if not len(places):
+            continue
+        at = np.flatnonzero(table[np.frombuffer(joined, dtype=np.uint8)] != SKIP)
+        owners = np.searchsorted(_ends(texts, which), at[places], side="right")
+        for owner in np.unique(owners).tolist():
+            here = places[owners == owner].tolist()
+            if len(here) > _MANY or any(_holds_text(values, place, least, bool(rot13)) for place in here):
+                yield which[owner]
+
+
+def _base64_places(values: Bytes, least: int) -> tuple[Indices, Indices]:
+    """Places where a run may be, as it stands and by rot13."""
+    # A run of `least` bytes holds at least this many whole groups of three bytes, in one of four alignments:
+    # at least two of those that are looked at.
+    spacing = max((least - 4) // 3 // 2, 1)
+    count = len(values) // 4
+    if count < 2 * spacing:
+        empty = np.empty(0, dtype=np.int64)
+        return empty, empty
+    # By alignment and group: the group's four values as two halves of two values.
+    padded = np.concatenate((values, np.zeros(8, dtype=np.uint8)))
+    halves = np.ndarray((4, count, 2), dtype="<u2", buffer=padded, strides=(1, 4, 2))
+    fronts, backs = _half_tables()
+    both = fronts[halves[:, ::spacing, 0]] | backs[halves[:, ::spacing, 1]]
+    plain = _refined(halves, spacing, _group_table()[both & 0xFFF], False)
+    return plain, _refined(halves, spacing, _group_table()[both >> 16], True)
+
+
+def _refined(halves: NDArray[np.uint16], spacing: int, good: NDArray[np.bool_], rot13: bool) -> Indices:
+    shifts, hits = np.nonzero(good[:, :-1] & good[:, 1:])
+    hits *= spacing
+    for offset in range(spacing):
+        if len(hits) <= _FEW:
+            break
+        _, good, last = _read_groups(halves[shifts, hits + offset], rot13)
+        first, _, _ = _read_groups(halves[shifts, hits + offset + 1], rot13)
+        kept = good & FOLLOWS[last * 4 + first]
+        shifts, hits = shifts[kept], hits[kept]
+    # Inside the run: its first group may reach into the joint before the text.
+    return shifts + 4 * (hits + spacing // 2)
+
+
+def _holds_text(values: Bytes, place: int, least: int, rot13: bool) -> bool:
+    """Whether the groups around a place carry a run of text; a last incomplete group may be missing from it."""
+    reach = (least // 3 + 2) * 4
+    around = values[place % 4 if place < reach else place - reach : place + 3 * reach]
+    around = around[: len(around) // 4 * 4]
+    if rot13:
+        around = _rot13_values()[around]
+    return bool(text_runs(joined_bytes(around.reshape(-1, 4)), least - 2))
+
+
+@cache
+def _rot13_values() -> Bytes:
+    """Value of a base64 character → value of its rot13."""
+    return base64_values(False, True)[list(BASE64)]
+
+
+def _read_groups(halves: NDArray[np.uint16], rot13: bool) -> tuple[Bytes, NDArray[np.bool_], Bytes]:
+    """For groups of four values: class of the first byte, whether all may be text, class of the last."""
+    fronts, backs = _half_tables()
+    both = fronts[halves[:, 0]] | backs[halves[:, 1]]
+    both = both >> 16 if rot13 else both & 0xFFF
+    return (both >> 10).astype(np.uint8), _group_table()[both], (both & 3).astype(np.uint8)
+
+
+@cache
+def _half_tables() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """By half a group (two values): twelve bits as it stands and, sixteen bits higher, by rot13.
+
+    Of a front half the class of its whole byte and a nibble of the byte in the middle, of a back half the other
+    nibble and the class.
+    """
+    half = np.arange(1 << 14)
+    fronts, backs = np.zeros(1 << 14, dtype=np.uint32), np.zeros(1 << 14, dtype=np.uint32)
+    low, high = half & 63, half >> 8
+    turned = _rot13_values().astype(np.int64)
+    for shift, a, b in ((0, low, high), (16, turned[low], turned[high])):
+        front = CLASSES[a << 2 | b >> 4].astype(np.uint32) << 4 | (b & 15).astype(np.uint32)
+        back = (a >> 2 << 2).astype(np.uint32) | CLASSES[(a & 3) << 6 | b]
+        fronts |= front << (shift + 6)
+        backs |= back << shift
+    return fronts, backs
+
+
+@cache
+def _group_table() -> NDArray[np.bool_]:
+    """By the twelve bits of two halves: whether the three bytes of the group may follow one another in a text."""
+    front, back = np.divmod(np.arange(1 << 12), 64)
+    first, middle, last = front >> 4, CLASSES[(front & 15) << 4 | back >> 2], back & 3
+    return np.logical_and(FOLLOWS[first * 4 + middle], FOLLOWS[middle * 4 + last])
+
+
+def _hex_places(joined: bytes, rot13: bool, least: int) -> Iterator[int]:
+    """Places in `joined` where a run of hex digits and separators ends that holds enough digits."""
+    table = hex_values(rot13)
+    digits = np.flatnonzero(table < 16).astype(np.uint8).tobytes()
+    marks = joined.translate((table != OTHER).astype(np.uint8).tobytes())
+    pattern = b"\x01" * (2 * least)
+    at = marks.find(pattern)
+    while at >= 0:
+        end = marks.find(b"\0", at)
+        end = len(marks) if end < 0 else end
+        run = joined[at:end]
+        if len(run) - len(run.translate(None, digits)) >= 2 * least:
+            yield end - 1  # the first may belong to the joint before the text
+        at = marks.find(pattern, end)
