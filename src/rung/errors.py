@@ -210,9 +210,7 @@ class MissingExtraError(RungError, ImportError):
 
 def missing_extra(package: str, extra: str) -> MissingExtraError:
     """The error for an optional package that is not there: says what to install."""
-    return MissingExtraError(
-        f"`{package}` is not installed (install 'rung[{extra}]')", package=package, extra=extra
-    )
+    return MissingExtraError(f"`{package}` is not installed (install 'rung[{extra}]')", package=package, extra=extra)
 
 
 def kind(value: object) -> str:

@@ -32,7 +32,8 @@ def aware_utc(value: object, field: str) -> datetime:
         return value
     if value.tzinfo is None or value.utcoffset() is None:
         raise InputError(
-            f"`{field}` is a naive datetime (give it a time zone, for example `.replace(tzinfo=UTC)`)", field=field
+            f"`{field}` is a naive datetime (give it a time zone, for example `.replace(tzinfo=UTC)`)",
+            field=field,
         )
     return value.astimezone(UTC)
 

@@ -174,8 +174,7 @@ class Template:
 
     def _refuse(self) -> NoReturn:
         raise ContextTypeError(
-            "a template does not become text (fill its slots and give it to store.instruct, "
-            "or read its .literal)"
+            "a template does not become text (fill its slots and give it to store.instruct, or read its .literal)"
         )
 
     def __str__(self) -> str:
@@ -198,16 +197,12 @@ class FilledTemplate:
     template: Template
     bindings: tuple[tuple[str, ContextItem[Any]], ...]
 
-    def __new__(
-        cls, *, template: Template, bindings: Iterable[tuple[str, ContextItem[Any]]]
-    ) -> FilledTemplate:
+    def __new__(cls, *, template: Template, bindings: Iterable[tuple[str, ContextItem[Any]]]) -> FilledTemplate:
         self = object.__new__(cls)
         pairs = tuple(bindings)
         given = [name for name, _ in pairs]
         _check_names(template, given)
-        checked = tuple(
-            sorted(((name, _item(name, value)) for name, value in pairs), key=lambda pair: pair[0])
-        )
+        checked = tuple(sorted(((name, _item(name, value)) for name, value in pairs), key=lambda pair: pair[0]))
         object.__setattr__(self, "template", template)
         object.__setattr__(self, "bindings", checked)
         return self

@@ -138,9 +138,7 @@ class LabelledText(TextQuestions):
             pieces.append(self._labelled(part, "join"))
         return self._all(pieces)
 
-    def replace(
-        self, old: str | LabelledText, new: str | LabelledText, count: SupportsIndex = -1
-    ) -> LabelledText:
+    def replace(self, old: str | LabelledText, new: str | LabelledText, count: SupportsIndex = -1) -> LabelledText:
         """Every `old` (or the first `count`) replaced by `new`; what is put in has the origins of `new`."""
         sought, limit = self._chars(old, "replace"), count.__index__()
         fresh = self._labelled(new, "replace")
@@ -201,17 +199,13 @@ class LabelledText(TextQuestions):
     def removesuffix(self, suffix: str | LabelledText) -> LabelledText:
         return self._cut(0, len(self._text.removesuffix(self._chars(suffix, "removesuffix"))))
 
-    def split(
-        self, sep: str | LabelledText | None = None, maxsplit: SupportsIndex = -1
-    ) -> list[LabelledText]:
+    def split(self, sep: str | LabelledText | None = None, maxsplit: SupportsIndex = -1) -> list[LabelledText]:
         if sep is None:
             return self._found(self._text.split(None, maxsplit))
         plain = self._chars(sep, "split")
         return self._laid_out(self._text.split(plain, maxsplit), len(plain))
 
-    def rsplit(
-        self, sep: str | LabelledText | None = None, maxsplit: SupportsIndex = -1
-    ) -> list[LabelledText]:
+    def rsplit(self, sep: str | LabelledText | None = None, maxsplit: SupportsIndex = -1) -> list[LabelledText]:
         if sep is None:
             return self._found(self._text.rsplit(None, maxsplit))
         plain = self._chars(sep, "rsplit")
@@ -343,8 +337,7 @@ class LabelledText(TextQuestions):
 
     def _not_text(self, value: object, what: str) -> NoReturn:
         raise ContextTypeError(
-            f"{self._whose()} does not {what} with a value of kind {kind(value)} "
-            "(give a `str` or an item's .text)",
+            f"{self._whose()} does not {what} with a value of kind {kind(value)} (give a `str` or an item's .text)",
             item_id=self._item_id(),
         )
 
