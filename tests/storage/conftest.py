@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rung.ledger.backend import Backend
 from rung.storage.memory import MemoryBackend
+from rung.storage.postgres import PostgresBackend
 from rung.storage.sqlite import SqliteBackend
 from rung.testing.backend_contract import TYPES, OpenHandle
 
-BACKENDS = ("memory", "sqlite")
+from .postgres_server import PostgresServer
+
+BACKENDS = ("memory", "sqlite", "postgres")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One server for all tests; a store gets a schema of its own."""
+    with PostgresServer() as server:
+        yield server
 
 
 def _opener(kind: str, folder: Path, request: pytest.FixtureRequest) -> OpenHandle:
@@ -22,6 +33,17 @@ def _opener(kind: str, folder: Path, request: pytest.FixtureRequest) -> OpenHand
             return shared.setdefault(busy_timeout, MemoryBackend(TYPES, busy_timeout=busy_timeout))
 
         return open_memory
+
+    if kind == "postgres":
+        server: PostgresServer = request.getfixturevalue("postgres")
+        schema = server.new_schema()
+
+        def open_postgres(*, busy_timeout: float = 30.0) -> Backend:
+            return PostgresBackend(
+                server.uri, TYPES, schema=schema, busy_timeout=busy_timeout, connections=6, event_ttl=0.5
+            )
+
+        return open_postgres
 
     def open_sqlite(*, busy_timeout: float = 30.0) -> Backend:
         return SqliteBackend(folder / "store.db", TYPES, busy_timeout=busy_timeout, synchronous="NORMAL")

@@ -21,8 +21,6 @@ def test_every_check_is_in_the_table() -> None:
     named = {
         name
         for name, value in vars(backend_contract).items()
-        if callable(value)
-        and getattr(value, "__annotations__", {}).keys() >= {"open_handle"}
-        and name[0] != "_"
+        if callable(value) and getattr(value, "__annotations__", {}).keys() >= {"open_handle"} and name[0] != "_"
     }
     assert named - {"opened"} == {check.__name__ for check in CHECKS}

@@ -11,9 +11,7 @@ from rung.ledger.backend import Backend
 from rung.records.types import ContextType
 
 
-def open_backend(
-    address: str | os.PathLike[str], types: Mapping[str, type[ContextType]], **options: Any
-) -> Backend:
+def open_backend(address: str | os.PathLike[str], types: Mapping[str, type[ContextType]], **options: Any) -> Backend:
     """The backend that an address names.
 
     Args:
@@ -38,8 +36,7 @@ def open_backend(
     scheme, separator, path = text.partition("://")
     if separator and scheme != "sqlite":
         raise InputError(
-            f"no backend for the scheme `{scheme}` (give `postgresql://…`, `sqlite://…`, a path, "
-            "or `:memory:`)",
+            f"no backend for the scheme `{scheme}` (give `postgresql://…`, `sqlite://…`, a path, or `:memory:`)",
             field="address",
         )
     from rung.storage.sqlite import SqliteBackend

@@ -313,8 +313,7 @@ class MemoryBackend:
         if not self._writing.acquire(timeout=self._busy_timeout):
             waited = time.monotonic() - started
             raise StoreBusyError(
-                f"another write holds the store for {waited:.1f} s (keep writes short, "
-                "or raise busy_timeout)",
+                f"another write holds the store for {waited:.1f} s (keep writes short, or raise busy_timeout)",
                 waited=waited,
             )
         try:
@@ -392,9 +391,7 @@ class MemoryBackend:
         shelf.identities = {key: place for key, place in shelf.identities.items() if place not in gone}
         for numbers in shelf.sessions.values():
             kept = [
-                (seq, place)
-                for seq, place in zip(numbers.seqs, numbers.ordinals, strict=True)
-                if place not in gone
+                (seq, place) for seq, place in zip(numbers.seqs, numbers.ordinals, strict=True) if place not in gone
             ]
             numbers.seqs = array("q", [seq for seq, _ in kept])
             numbers.ordinals = array("q", [place for _, place in kept])
@@ -485,9 +482,7 @@ class MemoryBackend:
             slots = [self.slots[place - 1] for _, place in places[:limit]]
         wanted = [slot.id for slot in slots]
         held = self._cache.find(wanted, tenants)
-        fresh = self._unpacked(
-            [(slot.text or "", slot.record, slot.id) for slot in slots if slot.id not in held]
-        )
+        fresh = self._unpacked([(slot.text or "", slot.record, slot.id) for slot in slots if slot.id not in held])
         held |= {item.id: item for item in fresh}
         return [held[item_id] for item_id in wanted]
 
@@ -522,9 +517,7 @@ class MemoryBackend:
 
     def rows(self, tenants: Tenants, *, after: int = 0) -> Iterator[StoredRow]:
         with self._state:
-            identities = {
-                place: key for shelf in self.shelves(tenants) for key, place in shelf.identities.items()
-            }
+            identities = {place: key for shelf in self.shelves(tenants) for key, place in shelf.identities.items()}
         for place, slot in self.slots_after(after, tenants):
             if slot.text is not None:
                 yield StoredRow(
@@ -536,9 +529,7 @@ class MemoryBackend:
 
     def tenants(self) -> tuple[str, ...]:
         with self._state:
-            return tuple(
-                sorted(name for name, shelf in self._shelves.items() if name is not None and shelf.ordinals)
-            )
+            return tuple(sorted(name for name, shelf in self._shelves.items() if name is not None and shelf.ordinals))
 
     def revoked(self, ids: Sequence[str], tenants: Tenants) -> dict[str, str]:
         with self._state:
@@ -563,9 +554,7 @@ class MemoryBackend:
             found = [event for shelf in shelves for event in shelf.events if event.number > after]
         return sorted(found, key=lambda event: event.number)
 
-    def logged(
-        self, tenants: Tenants, *, after: int = 0, kinds: frozenset[str] | None = None
-    ) -> Iterator[LogEntry]:
+    def logged(self, tenants: Tenants, *, after: int = 0, kinds: frozenset[str] | None = None) -> Iterator[LogEntry]:
         with self._state:
             found = [
                 entry

@@ -214,9 +214,7 @@ def _foreign(what: str) -> ScopeError:
 
 def id_conflict(item_id: str) -> ConflictError:
     """The error for an id that exists already."""
-    return ConflictError(
-        f"the id `{item_id}` exists already (ids are unique: check the id factory)", item_id=item_id
-    )
+    return ConflictError(f"the id `{item_id}` exists already (ids are unique: check the id factory)", item_id=item_id)
 
 
 def version_conflict(document: Document, expected: int, actual: int) -> ConflictError:
@@ -236,3 +234,21 @@ def micros(moment: datetime) -> int:
 def moment(micros: int) -> datetime:
     """The aware UTC datetime of a number of microseconds since 1970."""
     return _EPOCH + timedelta(microseconds=micros)
+
+
+class Pages:
+    """How many rows to read at once: few where texts are large, so that a page stays near a megabyte.
+
+    Args:
+        limit: how many rows are wanted at all.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.size = 64 if limit is None else max(1, min(64, limit))
+
+    def read(self, characters: int) -> None:
+        """A page of so many characters was read."""
+        if characters < 250_000:
+            self.size = min(self.size * 2, 1024)
+        elif characters > 2_000_000:
+            self.size = max(self.size // 4, 4)

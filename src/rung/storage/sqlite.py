@@ -73,9 +73,7 @@ class SqliteBackend:
                 field="path",
             )
         if synchronous not in ("FULL", "NORMAL"):
-            raise InputError(
-                f"`{synchronous}` is no durability (give `FULL` or `NORMAL`)", field="synchronous"
-            )
+            raise InputError(f"`{synchronous}` is no durability (give `FULL` or `NORMAL`)", field="synchronous")
         self._types = types
         self._connections = Connections(self.path, busy_timeout, synchronous, readers)
         self._cache = ItemCache(cache)
@@ -196,9 +194,7 @@ class SqliteBackend:
             yield held[row[1]] if held else self._item(row[2], row[3], row[1], tenants)
 
     def rows(self, tenants: Tenants, *, after: int = 0) -> Iterator[StoredRow]:
-        for ordinal, item_id, text, record, content_key, identity in self._rows(
-            tenants, None, [], after, PAGE
-        ):
+        for ordinal, item_id, text, record, content_key, identity in self._rows(tenants, None, [], after, PAGE):
             yield StoredRow(
                 ordinal=ordinal,
                 item=self._item(text, record, item_id, tenants),
@@ -279,8 +275,7 @@ class SqliteBackend:
                 batch = padded(wanted[start : start + 500])
                 found |= dict(
                     connection.execute(
-                        f"SELECT id, reason FROM revoked WHERE id IN ({marks(batch)}) "
-                        f"AND tenant IN ({marks(scopes)})",
+                        f"SELECT id, reason FROM revoked WHERE id IN ({marks(batch)}) AND tenant IN ({marks(scopes)})",
                         (*batch, *scopes),
                     ).fetchall()
                 )
@@ -325,9 +320,7 @@ class SqliteBackend:
             for number, scope, at, source, key, version, item_id, reason in rows
         ]
 
-    def logged(
-        self, tenants: Tenants, *, after: int = 0, kinds: frozenset[str] | None = None
-    ) -> Iterator[LogEntry]:
+    def logged(self, tenants: Tenants, *, after: int = 0, kinds: frozenset[str] | None = None) -> Iterator[LogEntry]:
         wanted = None if kinds is None else sorted(kinds)
         return heapq.merge(
             *(self._chain(scope, after, wanted) for scope in scope_keys(tenants)),
@@ -344,9 +337,7 @@ class SqliteBackend:
             with self._connections.reading() as connection:
                 rows = connection.execute(statement, (scope, after, *(kinds or ()), PAGE)).fetchall()
             for number, at, kind, body, link in rows:
-                yield LogEntry(
-                    number=number, tenant=scope_name(scope), at=moment(at), kind=kind, body=body, link=link
-                )
+                yield LogEntry(number=number, tenant=scope_name(scope), at=moment(at), kind=kind, body=body, link=link)
             if len(rows) < PAGE:
                 return
             after = rows[-1][0]
@@ -420,6 +411,4 @@ class SqliteBackend:
 
 def _document(row: tuple[str, str, str, str | None, int, str]) -> Document:
     scope, kind, document_id, session, version, body = row
-    return Document(
-        kind=kind, id=document_id, tenant=scope_name(scope), session=session, version=version, body=body
-    )
+    return Document(kind=kind, id=document_id, tenant=scope_name(scope), session=session, version=version, body=body)

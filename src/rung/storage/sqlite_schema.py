@@ -94,9 +94,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 
 
-def prepare(
-    connection: sqlite3.Connection, path: str, migrations: Sequence[Sequence[str]] = MIGRATIONS
-) -> None:
+def prepare(connection: sqlite3.Connection, path: str, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
     """Bring a file to the newest version of the schema; nothing is done to a file that has it.
 
     The copy that is taken before an older file changes is `<path>.v<version>.bak`.

@@ -109,9 +109,7 @@ class SqliteTransaction:
             if row is None:
                 return
             ordinal, item_id, last, source = row
-            yield OriginRow(
-                ordinal=ordinal, item_id=item_id, type=last, source=source, tenant=scope_name(scope)
-            )
+            yield OriginRow(ordinal=ordinal, item_id=item_id, type=last, source=source, tenant=scope_name(scope))
 
     def identities(self, identities: Sequence[bytes]) -> dict[bytes, str]:
         found: dict[bytes, str] = {}
@@ -195,9 +193,7 @@ class SqliteTransaction:
 
     def texts_since(self, ordinal: int, types: frozenset[str], tenants: Tenants) -> Iterator[TextRow]:
         streams = [
-            self._texts(scope, kind, ordinal)
-            for scope in scope_keys(tenants)
-            for kind in known_names(sorted(types))
+            self._texts(scope, kind, ordinal) for scope in scope_keys(tenants) for kind in known_names(sorted(types))
         ]
         yield from heapq.merge(*streams, key=lambda row: row.ordinal)
 
