@@ -41,10 +41,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         cached = self.input if self.cached_input is None else self.cached_input
         written = self.input if self.cache_write is None else self.cache_write
         return (
-            plain * self.input
-            + usage.cached_input * cached
-            + usage.cache_write * written
-            + usage.output * self.output
+            plain * self.input + usage.cached_input * cached + usage.cache_write * written + usage.output * self.output
         ) / _MILLION
 
     def apply(self, usage: Usage) -> Usage:

@@ -1,0 +1,6 @@
+"""Models: adapters for providers' official clients and for any callable. No package is imported before a call."""
+
+from rung.models.openai import OpenAIChat, OpenAIResponses
+from rung.models.prices import Prices
+
+__all__ = ["OpenAIChat", "OpenAIResponses", "Prices"]
