@@ -17,7 +17,7 @@ from rung.assembly.messages import Block, Message, Prompt
 from rung.assembly.render import Style, message_text
 from rung.errors import PairingError
 from rung.records.canonical import canonical_json
-from rung.records.item import ToolCall
+from rung.records.item import Opaque, ToolCall
 
 NO_OUTPUT = "(no output)"
 NO_RESULT = "(no result was recorded for this call)"
@@ -99,6 +99,16 @@ def _blank(message: Message) -> bool:
     return all(block.form == "literal" and (not block.text or block.text.isspace()) for block in message.blocks)
 
 
+class _Kind(msgspec.Struct):
+    type: str = ""
+
+
+def _reasoning(opaque: Opaque) -> bool:
+    """Whether an opaque block is reasoning, which no provider takes without what it led to."""
+    kind = msgspec.json.decode(opaque.json, type=_Kind).type
+    return kind in ("thinking", "redacted_thinking", "reasoning")
+
+
 def _kept_opaque(target: str) -> frozenset[str]:
     return anthropic.OPAQUE if target == "anthropic" else openai.OPAQUE.get(target, frozenset())
 
@@ -117,7 +127,7 @@ def _without_empty(entries: list[Entry], target: str, repairs: list[Repair]) -> 
                 _note(repairs, "empty_result_filled", place, message)
                 item = _item(message)
                 message = msgspec.structs.replace(message, blocks=(Block(item_id=item, text=NO_OUTPUT),))
-            elif message.calls or message.media or message.opaque:
+            elif message.calls or message.media or not all(map(_reasoning, message.opaque)):
                 pass
             elif message.place == "request" and message.role == "user":
                 _note(repairs, "empty_request_filled", place, message)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from rung.assembly.anthropic import MARKERS
 from rung.assembly.problems import (
@@ -18,6 +17,7 @@ from rung.assembly.problems import (
     blank,
     fields,
     listed,
+    name_of,
     object_schema,
     shape,
     tool_name,
@@ -126,7 +126,7 @@ def _trailing(place: str) -> Problem:
 
 
 def _block(place: str, role: str, block: Fields) -> Iterator[Problem]:
-    kind = block.get("type")
+    kind = name_of(block.get("type"))
     if kind == "text":
         if blank(block.get("text")):
             yield _empty(f"{place}.text")
@@ -152,7 +152,7 @@ def _block(place: str, role: str, block: Fields) -> Iterator[Problem]:
     elif kind == "tool_result":
         if role != "user":
             yield _misplaced(place, "a result stands in a message that is not the user's")
-        if not block.get("tool_use_id"):
+        if not name_of(block.get("tool_use_id")):
             yield Problem(
                 place=f"{place}.tool_use_id",
                 rule="result_call_id",
@@ -171,7 +171,7 @@ def _block(place: str, role: str, block: Fields) -> Iterator[Problem]:
         if role == "assistant":
             yield _misplaced(place, "an image or document stands in an assistant message")
         yield from _source(place, block)
-    elif not isinstance(kind, str):
+    elif not kind:
         yield shape(f"{place}.type", "a block has no type", "give it one")
 
 
@@ -199,7 +199,7 @@ def _source(place: str, block: Fields) -> Iterator[Problem]:
     image = block.get("type") == "image"
     wrong = (
         (kind == "base64" and not (source.get("data") and isinstance(source.get("media_type"), str)))
-        or (kind == "base64" and image and source.get("media_type") not in MEDIA_TYPES)
+        or (kind == "base64" and image and name_of(source.get("media_type")) not in MEDIA_TYPES)
         or (kind == "base64" and str(source.get("data", "")).startswith("data:"))
         or (kind == "url" and not str(source.get("url", "")).startswith(("https://", "http://")))
         or (kind == "file" and not source.get("file_id"))
@@ -274,10 +274,10 @@ def _blocks(message: Fields, kind: str) -> list[tuple[int, Fields]]:
 
 
 def _results(i: int, message: Fields, results: list[tuple[int, Fields]], calls: dict[str, str]) -> Iterator[Problem]:
-    answered: set[Any] = set()
+    answered: set[str] = set()
     for order, (j, block) in enumerate(results):
         place = f"messages[{i}].content[{j}]"
-        call_id = block.get("tool_use_id")
+        call_id = name_of(block.get("tool_use_id"))
         if order != j:
             yield Problem(
                 place=place,

@@ -17,6 +17,7 @@ from rung.assembly.problems import (
     data_url,
     fields,
     listed,
+    name_of,
     object_schema,
     shape,
     text_arguments,
@@ -60,7 +61,7 @@ def chat_problems(request: Fields) -> Iterator[Problem]:
 
 
 def _chat_message(place: str, message: Fields) -> Iterator[Problem]:
-    role = message.get("role")
+    role = name_of(message.get("role"))
     if role not in _CHAT_ROLES:
         yield Problem(
             place=f"{place}.role",
@@ -149,7 +150,7 @@ def _chat_parts(place: str, role: str, parts: list[object]) -> Iterator[Problem]
     for i, value in enumerate(parts):
         part = fields(value)
         where = f"{place}[{i}]"
-        kind = part.get("type") if part is not None else None
+        kind = name_of(part.get("type")) if part is not None else ""
         if part is None or kind not in _PARTS.get(role, _PARTS["user"]):
             yield Problem(
                 place=where,
@@ -379,7 +380,7 @@ def _output(place: str, item: Fields, calls: dict[str, str], answered: set[str],
 
 
 def _input_message(place: str, item: Fields) -> Iterator[Problem]:
-    if item.get("role") not in _INPUT_ROLES:
+    if name_of(item.get("role")) not in _INPUT_ROLES:
         yield Problem(
             place=f"{place}.role",
             rule="role",
