@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rung.check.names import class_of, kind_of, path_of
-from rung.check.scope import PARAMETER, Scope
+from rung.check.scope import Scope
 from rung.check.tables import NAMED_PROMPT, ROLES, SAFE_METHODS, STORE_RETURNS, WRITE_MODES
-from rung.check.values import NOTHING, Mark, Summary, Taint, Value, join_all, span_of, taints_of
+from rung.check.values import NOTHING, PARAMETER, Mark, Summary, Taint, Value, join_all, span_of, taints_of
 
 _SLOT = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
 _GROWS = frozenset({"append", "extend", "insert", "add", "update", "appendleft", "put", "put_nowait"})
@@ -35,9 +35,7 @@ class Arguments:
 class Calls(Scope):
     """Evaluates calls."""
 
-    def build(
-        self, node: ast.expr, parts: Sequence[tuple[Value, ast.expr | None]], how: str, words: str = ""
-    ) -> Value:
+    def build(self, node: ast.expr, parts: Sequence[tuple[Value, ast.expr | None]], how: str, words: str = "") -> Value:
         raise NotImplementedError
 
     def derived(self, base: Value) -> Value:
@@ -56,7 +54,8 @@ class Calls(Scope):
         paths = tuple(path.lower() for path in full)
         self._sinks(node, paths, given)
         tables = self.module.tables
-        if any(tables.sanitizers(path) for path in paths):
+        kind = kind_of(tables.calls, paths)
+        if kind != "item" and any(tables.sanitizers(path) for path in paths):
             return self._made(node, full, given)
         made = self._constructs(node, method, base, given)
         if made is not None:
@@ -66,13 +65,10 @@ class Calls(Scope):
         summary = self._summary(node.func)
         if summary is not None:
             return self._inside(node, summary, given)
-        kind = kind_of(tables.calls, paths)
         if kind and self._counts(kind, node, given):
             return self.source(kind, node, path_of(node.func), full)
         if any(tables.carriers(path) for path in paths):
-            result = Value(
-                taints=taints_of(given.values), runtime=any(value.runtime for value in given.values)
-            )
+            result = Value(taints=taints_of(given.values), runtime=any(value.runtime for value in given.values))
             if paths[0] == "enumerate" and given.positional:
                 pair = (NOTHING, self.element(given.positional[0][0]))
                 return replace(result, elements=(Value(taints=result.taints, elements=pair),), many=True)
@@ -165,18 +161,14 @@ class Calls(Scope):
         if paths[-1].endswith("store.add") and len(given.positional) > 1:
             what = path_of(given.positional[0][1]).rpartition(".")[2]
             if what in ("Instruction", "Policy"):
-                self._arrives(
-                    given.positional[1][0], given.positional[1][1], f"`store.add({what}, …)`", paths
-                )
+                self._arrives(given.positional[1][0], given.positional[1][1], f"`store.add({what}, …)`", paths)
 
     def _arrives(self, value: Value, node: ast.expr, channel: str, paths: tuple[str, ...]) -> None:
         self.into_channel(value, node, channel)
         if channel == "`store.instruct`" and value.runtime and not value.taints:
             here = span_of(node)
             taint = Taint("literal", path_of(node), here, (Mark(here, "is not a literal"),))
-            self.report(
-                "RUNG203", here, here, taint, "the text given to `store.instruct` is built at run time"
-            )
+            self.report("RUNG203", here, here, taint, "the text given to `store.instruct` is built at run time")
         elif channel == "`store.instruct`" and value.runtime:
             self._strict_parameters(value, node)
 
@@ -184,9 +176,7 @@ class Calls(Scope):
         if all(taint.kind == PARAMETER for taint in value.taints):
             here = span_of(node)
             taint = Taint("literal", value.taints[0].what, here, (Mark(here, "is not a literal"),))
-            self.report(
-                "RUNG203", here, here, taint, "the text given to `store.instruct` is built at run time"
-            )
+            self.report("RUNG203", here, here, taint, "the text given to `store.instruct` is built at run time")
 
     def _role_sink(self, node: ast.Call, given: Arguments) -> None:
         role = given.keywords.get("role")
@@ -194,11 +184,7 @@ class Calls(Scope):
         content = given.keywords.get("content") or given.keywords.get("blocks")
         if role is None and len(given.positional) >= 2 and path_of(node.func).lower().endswith("message"):
             text, role_node = given.positional[0][0].text, given.positional[0][1]
-        if (
-            content is None
-            and role_node is not None
-            and len(given.positional) >= (1 if role is not None else 2)
-        ):
+        if content is None and role_node is not None and len(given.positional) >= (1 if role is not None else 2):
             content = given.positional[0 if role is not None else 1][0]
         if content is None or role_node is None:
             return
@@ -210,9 +196,7 @@ class Calls(Scope):
 
     def _pairs(self, paths: tuple[str, ...], given: Arguments) -> None:
         """LangChain's `[("system", text), …]`."""
-        if not any(
-            path.endswith((".from_messages", "chatprompttemplate", ".invoke", ".ainvoke")) for path in paths
-        ):
+        if not any(path.endswith((".from_messages", "chatprompttemplate", ".invoke", ".ainvoke")) for path in paths):
             return
         for value, node in given.positional[:1]:
             for element in value.elements or ():
@@ -244,11 +228,7 @@ class Calls(Scope):
             value, argument = given.positional[0]
             if not value.taints and value.elements is None:
                 return Value(runtime=True)
-            parts = (
-                [(part, argument) for part in value.elements]
-                if value.elements is not None
-                else [(value, argument)]
-            )
+            parts = [(part, argument) for part in value.elements] if value.elements is not None else [(value, argument)]
             return self.build(node, parts, "`.join`")
         if method == "format" and not base.slots:
             parts = [(base, func.value), *((value, argument) for value, argument in given.positional)]

@@ -48,9 +48,7 @@ class CheckConfig:
         chosen = max((len(prefix) for prefix in self.select if rule.startswith(prefix)), default=-1)
         if self.select and chosen < 0:
             return False
-        return max((len(prefix) for prefix in self.ignore if rule.startswith(prefix)), default=-2) < max(
-            chosen, 0
-        )
+        return max((len(prefix) for prefix in self.ignore if rule.startswith(prefix)), default=-2) < max(chosen, 0)
 
 
 def load_config(path: str | Path | None = None, *, start: str | Path = ".") -> CheckConfig:
@@ -127,9 +125,7 @@ def _entries(table: Mapping[str, Any], name: str, fields: tuple[str, ...]) -> li
         raise ConfigError(f"`{name}` is a list of tables", path=name)
     for place, entry in enumerate(cast("list[object]", value)):
         if not isinstance(entry, dict):
-            raise ConfigError(
-                f"`{name}[{place}]` is a {kind(entry)}, a table is wanted", path=f"{name}[{place}]"
-            )
+            raise ConfigError(f"`{name}[{place}]` is a {kind(entry)}, a table is wanted", path=f"{name}[{place}]")
         for key, part in cast("dict[str, object]", entry).items():
             wanted = int if key == "position" else str
             if key not in fields or type(part) is not wanted:
@@ -143,13 +139,9 @@ def _entries(table: Mapping[str, Any], name: str, fields: tuple[str, ...]) -> li
 def _source(entry: dict[str, Any], path: str) -> Source:
     source = Source(**{"kind": "custom", **entry})
     if source.kind not in KINDS:
-        raise ConfigError(
-            f"`{path}.kind` is `{source.kind}` (known: {names(KINDS, 12)})", path=f"{path}.kind"
-        )
+        raise ConfigError(f"`{path}.kind` is `{source.kind}` (known: {names(KINDS, 12)})", path=f"{path}.kind")
     if sum(map(bool, (source.call, source.attribute, source.annotation, source.decorator))) != 1:
-        raise ConfigError(
-            f"`{path}` needs exactly one of `call`, `attribute`, `annotation`, `decorator`", path=path
-        )
+        raise ConfigError(f"`{path}` needs exactly one of `call`, `attribute`, `annotation`, `decorator`", path=path)
     return source
 
 

@@ -2,9 +2,9 @@
 
 The interpreter's own parser reads up to its own version. libcst reads all of them, so where the parser gives
 up libcst finds the newer pieces (PEP 695 and 696 type parameters, PEP 701 f-strings, PEP 750 t-strings and
-PEP 758's `except A, B`). They are replaced, byte for byte in the same place, by older syntax that means the same to the
-linter: a string becomes a list of its expressions and is turned back into a string in the tree. libcst is the
-extra `rung[check]`; without it such a file is reported as RUNG000.
+PEP 758's `except A, B`). They are replaced, byte for byte in the same place, by older syntax that means the
+same to the linter: a string becomes a list of its expressions and is turned back into a string in the tree.
+libcst is the extra `rung[check]`; without it such a file is reported as RUNG000.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ class _Restore(ast.NodeTransformer):
         if string.template:
             func = ast.copy_location(ast.Name(id="__template__", ctx=ast.Load()), node)
             return ast.copy_location(ast.Call(func=func, args=node.elts, keywords=[]), node)
-        values: list[ast.expr] = [
-            ast.copy_location(ast.Constant(value=text), node) for text in string.literals
-        ]
+        values: list[ast.expr] = [ast.copy_location(ast.Constant(value=text), node) for text in string.literals]
         for element in node.elts:
             values.append(
                 ast.copy_location(ast.FormattedValue(value=element, conversion=-1, format_spec=None), element)
@@ -73,9 +71,7 @@ def downlevel(text: str) -> Downleveled | None:
         module = libcst.parse_module(text)
         wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
         spans: Any = wrapper.resolve(ByteSpanPositionProvider)
-    except (
-        Exception
-    ):  # a parser's refusal comes as several classes, and each means the same: no second reading
+    except Exception:  # a parser's refusal comes as several classes, and each means the same: no second reading
         return None
     rewrite = _Rewrite(text.encode("utf-8"), spans, libcst)
     rewrite.visit(module)
@@ -166,9 +162,7 @@ class _Rewrite:
         self.data[end - 1] = 93
         self.found.append(_String(start, template, tuple(literals)))
 
-    def _collect(
-        self, node: Any, keep: list[tuple[int, int]], commas: list[int], literals: list[str]
-    ) -> bool:
+    def _collect(self, node: Any, keep: list[tuple[int, int]], commas: list[int], literals: list[str]) -> bool:
         kind = type(node).__name__
         if kind == "ConcatenatedString":
             left = self._collect(node.left, keep, commas, literals)

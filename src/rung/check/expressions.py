@@ -11,6 +11,7 @@ from rung.check.names import kind_of, path_of
 from rung.check.tables import READS_AS_INSTRUCTIONS, ROLES, SAFE_ATTRIBUTES
 from rung.check.values import (
     MOST_ELEMENTS,
+    MOST_TEXT,
     NOTHING,
     Taint,
     Value,
@@ -36,7 +37,7 @@ class Expressions(Calls):
     # Names, attributes, subscripts.
 
     def eval_Constant(self, node: ast.Constant) -> Value:
-        return Value(text=node.value, node=node) if isinstance(node.value, str) else NOTHING
+        return Value(text=node.value[:MOST_TEXT], node=node) if isinstance(node.value, str) else NOTHING
 
     def eval_Name(self, node: ast.Name) -> Value:
         return self.read(node.id) or NOTHING
@@ -181,9 +182,7 @@ class Expressions(Calls):
 
     # Constructs.
 
-    def build(
-        self, node: ast.expr, parts: Sequence[tuple[Value, ast.expr | None]], how: str, words: str = ""
-    ) -> Value:
+    def build(self, node: ast.expr, parts: Sequence[tuple[Value, ast.expr | None]], how: str, words: str = "") -> Value:
         """One text made of several: items are reported here, other untrusted text is marked as built here.
 
         `words` are the literal words of the text, which tell whether it reads as instructions.
@@ -204,18 +203,18 @@ class Expressions(Calls):
         runtime = any(text is None for text in texts)
         if not words:
             words = " ".join(text for text in texts if text)
+        words = words[:MOST_TEXT]
         taints = taints_of((Value(taints=tuple(kept)),))
         if READS_AS_INSTRUCTIONS.search(words):
             for taint in taints:
                 self.into_warning(taint, here, "RUNG302", "a text that reads as instructions")
-        text = None if runtime else "".join(text for text in texts if text is not None)[:10_000]
+        text = None if runtime else "".join(text for text in texts if text is not None)[:MOST_TEXT]
         return Value(taints=taints, text=text, runtime=runtime, node=node)
 
     def formatted_item(self, taint: Taint, value: Value, node: ast.expr, how: str) -> None:
         here = span_of(node)
-        many = value.many or taint.what.startswith("items ")
-        what = taint.what.removeprefix("items ")
-        thing = f"the items of `{what}`" if many else f"the item `{what}`"
+        many = value.many
+        thing = f"the items of `{taint.what}`" if many else f"the item `{taint.what}`"
         rule = "RUNG202" if many or how.startswith("`.join`") else "RUNG201"
         verb = "are" if many else "is"
         self.report(
@@ -250,12 +249,7 @@ class Expressions(Calls):
             return self._sum(node)
         left, right = self.eval(node.left), self.eval(node.right)
         if isinstance(node.op, ast.Mod):
-            if (
-                left.text is not None
-                or left.runtime
-                or left.taints
-                or isinstance(node.left, (ast.Name, ast.Attribute))
-            ):
+            if left.text is not None or left.runtime or left.taints or isinstance(node.left, (ast.Name, ast.Attribute)):
                 values = right.elements if right.elements is not None else (right,)
                 if not right.taints and left.text is None:
                     return self.derived(left)
@@ -281,17 +275,9 @@ class Expressions(Calls):
         operands.reverse()
         values = [self.eval(operand) for operand in operands]
         if any(value.many for value in values) and not any(value.text for value in values):
-            elements: list[Value] | None = []
-            for value in values:
-                if value.elements is None:
-                    elements = None
-                    break
-                elements.extend(value.elements)
-            return Value(
-                taints=taints_of(values),
-                elements=tuple(elements) if elements is not None else None,
-                many=True,
-            )
+            known = [value.elements for value in values if value.elements is not None]
+            elements = tuple(part for group in known for part in group) if len(known) == len(values) else None
+            return Value(taints=taints_of(values), elements=elements, many=True)
         if not any(value.taints or value.text is not None or value.runtime for value in values):
             return NOTHING
         return self.build(node, list(zip(values, operands, strict=True)), "`+`")

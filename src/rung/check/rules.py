@@ -101,7 +101,7 @@ _TABLE = (
         why="a memory holds what was once said or read; as an instruction it outlives its session",
         mend=_mend("store.promote(memory_item, Memory)", "memory"),
         kind="memory",
-        bad='system_prompt = f"You help. Known: {memory.load_memory_variables({})}"',
+        bad='SystemMessage(content=f"Known: {memory.load_memory_variables({})}")',
         good="turn = store.compile([rules, memory_item, store.user(question)])",
     ),
     Rule(
@@ -123,7 +123,7 @@ _TABLE = (
         why="the item loses its type on the way, or the call raises `ContextTypeError` when it runs",
         mend=_mend("item", "order"),
         kind="item",
-        bad="SystemMessage(content=order.text)",
+        bad="def ask(order: ContextItem[ToolOutput]): return SystemMessage(content=order.text)",
         good="turn = store.compile([rules, order])",
     ),
     Rule(

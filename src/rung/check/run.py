@@ -51,9 +51,7 @@ def check_paths(paths: Iterable[str | Path], config: CheckConfig | None = None) 
         try:
             data = file.read_bytes()
         except OSError as error:
-            unreadable = _unreadable(
-                shown, f"the file cannot be read: {error.strerror or 'unknown reason'}", 1, 1
-            )
+            unreadable = _unreadable(shown, f"the file cannot be read: {error.strerror or 'unknown reason'}", 1, 1)
             findings.extend(_kept([unreadable], [], shown, config))
             continue
         findings.extend(check_source(data, shown, config))
@@ -110,8 +108,7 @@ def _walk(root: Path, config: CheckConfig) -> Iterator[Path]:
         folders[:] = sorted(
             name
             for name in folders
-            if name not in DEFAULT_EXCLUDE
-            and not _excluded((base / name).relative_to(root).as_posix(), config)
+            if name not in DEFAULT_EXCLUDE and not _excluded((base / name).relative_to(root).as_posix(), config)
         )
         for name in sorted(files):
             file = base / name
@@ -179,9 +176,7 @@ def _unused(comments: list[Ignore], path: str, config: CheckConfig) -> Iterator[
     rule = RULES["RUNG001"]
     for comment in comments:
         idle = [
-            name
-            for name in comment.rules
-            if name not in comment.used and (config.wants(name) or name not in RULES)
+            name for name in comment.rules if name not in comment.used and (config.wants(name) or name not in RULES)
         ]
         if comment.rules and not idle:
             continue

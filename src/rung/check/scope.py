@@ -12,6 +12,7 @@ from rung.check.rules import RULE_OF_KIND
 from rung.check.tables import KINDS, TRUSTED_PATH
 from rung.check.values import (
     NOTHING,
+    PARAMETER,
     Mark,
     ParameterSink,
     Span,
@@ -21,9 +22,6 @@ from rung.check.values import (
     join,
     span_of,
 )
-
-PARAMETER = "parameter"
-"""The kind of a taint that stands for a parameter of the function at hand."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from rung.check.expressions import Expressions
 from rung.check.names import Tables, class_of, collect_imports, kind_of, path_of
-from rung.check.scope import PARAMETER, Hit, Layer, Module
+from rung.check.scope import Hit, Layer, Module
 from rung.check.tables import NARROW_CLASSES, NARROW_ROLES
-from rung.check.values import NOTHING, Mark, Summary, Taint, Value, join, span_of
+from rung.check.values import NOTHING, PARAMETER, Mark, Summary, Taint, Value, join, span_of
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -23,9 +23,7 @@ class Flow(Expressions):
     def run(self, body: Sequence[ast.stmt]) -> bool:
         """Runs statements in order; True when the end of the block is never reached."""
         for statement in body:
-            visit: Callable[[ast.stmt], bool | None] | None = getattr(
-                self, f"do_{type(statement).__name__}", None
-            )
+            visit: Callable[[ast.stmt], bool | None] | None = getattr(self, f"do_{type(statement).__name__}", None)
             if visit is None:
                 self._walk(statement)
             elif visit(statement):
@@ -156,11 +154,7 @@ class Flow(Expressions):
                 self._is_tool_message(test.args[0])
         elif isinstance(test, ast.Compare) and len(test.ops) == 1:
             right = test.comparators[0]
-            if (
-                isinstance(test.ops[0], ast.Eq)
-                and isinstance(right, ast.Constant)
-                and right.value in NARROW_ROLES
-            ):
+            if isinstance(test.ops[0], ast.Eq) and isinstance(right, ast.Constant) and right.value in NARROW_ROLES:
                 self._is_tool_message(_message_of(test.left))
             elif isinstance(test.ops[0], ast.In) and isinstance(test.left, ast.Name) and _fixed(right):
                 self.write(test.left.id, NOTHING)
@@ -227,14 +221,14 @@ class Flow(Expressions):
         layers: list[Layer] = []
         for case in node.cases:
             with self.branch() as layer:
+                taints = subject.taints
+                if isinstance(case.pattern, ast.MatchClass) and NARROW_CLASSES.search(path_of(case.pattern.cls)):
+                    self._is_tool_message(node.subject)
+                    taints = self.source("tool", node.subject, path_of(node.subject)).taints
                 for part in ast.walk(case.pattern):
                     name = getattr(part, "name", None) or getattr(part, "rest", None)
                     if isinstance(name, str):
-                        layer.values[name] = Value(taints=subject.taints)
-                if isinstance(case.pattern, ast.MatchClass) and NARROW_CLASSES.search(
-                    path_of(case.pattern.cls)
-                ):
-                    self._is_tool_message(node.subject)
+                        layer.values[name] = Value(taints=taints)
                 if case.guard is not None:
                     self.eval(case.guard)
                 if not self.run(case.body):
@@ -309,9 +303,8 @@ class Flow(Expressions):
             kind = kind_of(self.module.tables.annotations, (full.lower(),))
             if kind:
                 span = span_of(node)
-                what = f"items {name}" if many and kind == "item" else name
                 mark = Mark(span, f"`{name}` is annotated `{last}`: a source of kind {kind}")
-                return Value(taints=(Taint(kind, what, span, (mark,)),), many=many)
+                return Value(taints=(Taint(kind, name, span, (mark,)),), many=many)
             cls = cls or class_of(full)
         return Value(cls="" if many else cls)
 
@@ -369,10 +362,7 @@ def analyse(tree: ast.Module, tables: Tables) -> list[Hit]:
 def _surest(hits: list[Hit]) -> list[Hit]:
     """Leaves out a warning about a text when the same flow is reported where it reaches a channel."""
     passed = {
-        (hit.taint.key, mark.span)
-        for hit in hits
-        if not hit.rule.startswith("RUNG3")
-        for mark in hit.taint.steps
+        (hit.taint.key, mark.span) for hit in hits if not hit.rule.startswith("RUNG3") for mark in hit.taint.steps
     }
     kept: list[Hit] = []
     seen: set[tuple[object, ...]] = set()
@@ -396,9 +386,7 @@ def _annotation_parts(annotation: ast.expr) -> Iterable[ast.expr]:
         except (SyntaxError, ValueError, RecursionError):
             return
     for part in ast.walk(annotation):
-        if isinstance(part, ast.Name) or (
-            isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name)
-        ):
+        if isinstance(part, ast.Name) or (isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name)):
             yield part
 
 
@@ -406,9 +394,7 @@ def _message_of(node: ast.expr) -> ast.expr | None:
     """The `m` of `m["role"]`, `m.role`, `m.type`, `m.get("role")`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
         first = node.args[0] if node.args else None
-        return (
-            node.func.value if isinstance(first, ast.Constant) and first.value in ("role", "type") else None
-        )
+        return node.func.value if isinstance(first, ast.Constant) and first.value in ("role", "type") else None
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         return node.value if node.slice.value in ("role", "type") else None
     if isinstance(node, ast.Attribute):

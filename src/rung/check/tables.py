@@ -63,9 +63,7 @@ SOURCES: tuple[Source, ...] = (
     # Tools: LangChain, MCP, LlamaIndex, search wrappers, commands.
     *_calls("tool", "*tool.invoke", "*tool.ainvoke", "*tool.run", "*tool.arun", "*tool._run", "*tool._arun"),
     *_calls("tool", "*tool.call", "*tool.acall", "*tool.execute", "*tool.forward", "*tool.on_invoke_tool"),
-    *_calls(
-        "tool", "*tools[].invoke", "*tools[].ainvoke", "*tools[].run", "*tools[].call", "*tools[].execute"
-    ),
+    *_calls("tool", "*tools[].invoke", "*tools[].ainvoke", "*tools[].run", "*tools[].call", "*tools[].execute"),
     *_calls("tool", "*tools[]", "*tool_map[]", "*tool_registry[]", "*tools_by_name[].invoke"),
     *_calls("tool", "*tools_by_name[].ainvoke", "*tool_map[].invoke", "*tools_by_name[]"),
     *_calls("tool", "*.call_tool", "*.acall_tool", "*.execute_tool", "*.run_tool", "*.invoke_tool"),
@@ -74,27 +72,16 @@ SOURCES: tuple[Source, ...] = (
     *_calls("tool", "*searchrun.run", "*searchrun.invoke", "*searchrun().run", "*searchrun().invoke"),
     *_calls("tool", "*apiwrapper.run", "*apiwrapper.results", "*apiwrapper().run", "*queryrun.run"),
     *_calls("tool", "*searchresults.run", "*searchresults.invoke", "*queryrun.invoke", "*queryrun().run"),
-    *_calls(
-        "tool", "*tavilyclient.search", "*tavilyclient.extract", "*tavily.search", "*tavily_client.search"
-    ),
+    *_calls("tool", "*tavilyclient.search", "*tavilyclient.extract", "*tavily.search", "*tavily_client.search"),
     *_calls("tool", "*ddgs.text", "*ddgs().text", "*ddgs.news", "*firecrawlapp.scrape_url", "*exa.search*"),
     *_calls("tool", "wikipedia.summary", "wikipedia.page", "*pythonrepl.run", "*python_repl.run"),
     *_calls("tool", "subprocess.check_output", "subprocess.run", "subprocess.getoutput", "os.popen"),
     *_calls("tool", "*web_search", "*search_web", "*google_search"),
-    *_annotations(
-        "tool", "*toolmessage", "*calltoolresult", "*toolreturnpart", "*toolresultblock*", "*toolresult"
-    ),
+    *_annotations("tool", "*toolmessage", "*calltoolresult", "*toolreturnpart", "*toolresultblock*", "*toolresult"),
     *(Source(kind="tool", decorator=name) for name in ("tool", "function_tool", "*.tool", "*.tool_plain")),
-    *(
-        Source(kind="tool", decorator=name)
-        for name in ("*.function_tool", "*.register_tool", "kernel_function")
-    ),
+    *(Source(kind="tool", decorator=name) for name in ("*.function_tool", "*.register_tool", "kernel_function")),
     # HTTP clients.
-    *(
-        Source(kind="http", call=f"{base}.{verb}")
-        for base in ("requests", "httpx", "httpx2")
-        for verb in _HTTP_VERBS
-    ),
+    *(Source(kind="http", call=f"{base}.{verb}") for base in ("requests", "httpx", "httpx2") for verb in _HTTP_VERBS),
     *(
         Source(kind="http", call=f"{base}.{verb}")
         for base in (
@@ -114,9 +101,7 @@ SOURCES: tuple[Source, ...] = (
         for verb in _HTTP_VERBS
     ),
     *_calls("http", "aiohttp.request", "urllib.request.urlopen", "*.urlopen", "urllib2.urlopen", "urlopen"),
-    *_calls(
-        "http", "trafilatura.fetch_url", "*webbaseloader.load", "*webbaseloader().load", "*.page.content"
-    ),
+    *_calls("http", "trafilatura.fetch_url", "*webbaseloader.load", "*webbaseloader().load", "*.page.content"),
     *_annotations("http", "requests.response", "requests.models.response", "httpx*.response"),
     *_annotations("http", "aiohttp.clientresponse"),
     # Retrievers, query engines, vector stores.
@@ -128,41 +113,25 @@ SOURCES: tuple[Source, ...] = (
     *_calls("retrieval", "*retriever.search", "*retriever.query", "*retriever.get_documents", "*retriever"),
     *_calls("retrieval", "*query_engine.query", "*query_engine.aquery", "*as_query_engine().query"),
     *_calls("retrieval", "*as_query_engine().aquery", "*collection.query", "*vectorstore.search"),
-    *_calls(
-        "retrieval", "*vector_store.search", "*vector_store.query", "*vectorstore.query", "*vectordb.search"
-    ),
+    *_calls("retrieval", "*vector_store.search", "*vector_store.query", "*vectorstore.query", "*vectordb.search"),
     *_calls("retrieval", "*vector_db.search", "*vectordb.query", "*vector_db.query", "*pinecone*.query"),
     *_calls("retrieval", "*index.query", "*qdrantclient.search", "*qdrantclient.query_points"),
-    *_calls(
-        "retrieval", "*qdrant_client.search", "*qdrant.search", "*knowledge_base.search", "*knowledge.search"
-    ),
+    *_calls("retrieval", "*qdrant_client.search", "*qdrant.search", "*knowledge_base.search", "*knowledge.search"),
     *_calls("retrieval", "*knowledge_base.query", "*rag.query", "*rag.retrieve", "*reranker.rerank"),
     *_calls("retrieval", "retrieve", "*.retrieve_documents", "*.retrieve_context", "*.search_documents"),
-    *_annotations(
-        "retrieval", "langchain*.document", "llama_index*.document", "*nodewithscore", "haystack*.document"
-    ),
+    *_annotations("retrieval", "langchain*.document", "llama_index*.document", "*nodewithscore", "haystack*.document"),
     *_annotations("retrieval", "llama_index*.textnode", "*scoredpoint"),
-    # Files. `trusted_path` in `names.py` leaves out what is by its name a prompt, a template or configuration.
-    *_calls(
-        "file", "open", "io.open", "codecs.open", "aiofiles.open", "*.read_text", "*path.open", "*path().open"
-    ),
+    # Files. `TRUSTED_PATH` leaves out what is by its name a prompt, a template or configuration.
+    *_calls("file", "open", "io.open", "codecs.open", "aiofiles.open", "*.read_text", "*path.open", "*path().open"),
     *_calls("file", "*textloader.load", "*textloader().load", "*pypdfloader.load", "*pypdfloader().load"),
     *_calls("file", "*directoryloader.load", "*directoryreader.load_data", "*directoryreader().load_data"),
     *_calls("file", "*pdfreader.pages[].extract_text", "*page.extract_text", "*linecache.getlines"),
     # Memory.
-    *_calls(
-        "memory", "*.load_memory_variables", "*.aload_memory_variables", "*memory.search", "*memory.asearch"
-    ),
-    *_calls(
-        "memory", "*memory.get", "*memory.get_all", "*memory.retrieve", "*memory.query", "*memory.recall"
-    ),
-    *_calls(
-        "memory", "*memory.get_messages", "*memory.get_context", "*memory.get_memories", "*memories.search"
-    ),
+    *_calls("memory", "*.load_memory_variables", "*.aload_memory_variables", "*memory.search", "*memory.asearch"),
+    *_calls("memory", "*memory.get", "*memory.get_all", "*memory.retrieve", "*memory.query", "*memory.recall"),
+    *_calls("memory", "*memory.get_messages", "*memory.get_context", "*memory.get_memories", "*memories.search"),
     *_calls("memory", "*memory.get_relevant*", "*mem0.search", "*mem0.get_all", "*memoryclient.search"),
-    *_calls(
-        "memory", "*memoryclient.get_all", "mem0.memory*.search", "mem0.memory*.get_all", "*zep*.get_memory"
-    ),
+    *_calls("memory", "*memoryclient.get_all", "mem0.memory*.search", "mem0.memory*.get_all", "*zep*.get_memory"),
     *_calls("memory", "*.get_user_memories", "*.search_memories", "*.search_memory", "*.retrieve_memories"),
     *_calls("memory", "*.recall_memories", "*.get_memory_context", "*memory_store.search", "*memory.load"),
     *_attributes("memory", "*memory.buffer", "*memory.chat_memory.messages", "*memory.buffer_as_str"),
@@ -248,7 +217,7 @@ CARRIERS = (
     "asyncio.gather", "asyncio.wait_for", "asyncio.run", "asyncio.to_thread", "cast", "typing.cast",
     "bytes", "io.stringio", "*.get_response_synthesizer", "*run_until_complete", "functools.reduce",
 )  # fmt: skip
-"""Functions whose result is made of their arguments. Any other function that is not in the module ends a flow."""
+"""Functions whose result is made of their arguments. Any other function from elsewhere ends a flow."""
 
 SAFE_ATTRIBUTES = frozenset(
     (
@@ -305,7 +274,5 @@ WRITE_MODES = frozenset("wax")
 
 NARROW_ROLES = frozenset({"tool", "function", "tool_result", "function_call_output", "tool_call_output"})
 """A message of such a role or type holds a tool's result."""
-NARROW_CLASSES = re.compile(
-    r"(?:^|\.)(?:Tool|Function)(?:Message|Result|ReturnPart|ResultBlock|ResultBlockParam)$"
-)
+NARROW_CLASSES = re.compile(r"(?:^|\.)(?:Tool|Function)(?:Message|Result|ReturnPart|ResultBlock|ResultBlockParam)$")
 """A message of such a class holds a tool's result."""

@@ -8,6 +8,12 @@ from dataclasses import dataclass, field, replace
 
 MOST_TAINTS = 6
 """How many origins a value keeps; more would not change whether it is reported."""
+MOST_PARAMETERS = 16
+"""How many parameters of its function a value may depend on; counted apart, so that they crowd out no source."""
+PARAMETER = "parameter"
+"""The kind of a taint that stands for a parameter of the function at hand."""
+MOST_TEXT = 2_000
+"""How many characters of a literal text are looked at."""
 MOST_STEPS = 10
 """How many steps a flow keeps; the first ones, because the source explains the most."""
 MOST_ELEMENTS = 64
@@ -64,9 +70,11 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An abstract value. `text` is a known literal; `fields` and `elements` a known shape; `cls` its class by
-    dotted name; `runtime` says that it was built from something that is no literal; `many` that it is a container; `slots` are
-    the template variables that stand in a system message; `func` names a function of this module; `node` is where
+    """An abstract value.
+
+    `text` is a known literal; `fields` and `elements` a known shape; `cls` its class by dotted name; `runtime`
+    says that it was built from something that is no literal; `many` that it is a container; `slots` are the
+    template variables that stand in a system message; `func` names a function of this module; `node` is where
     it was written, for judging file paths by their words.
     """
 
@@ -92,14 +100,17 @@ def merge(left: tuple[Taint, ...], right: tuple[Taint, ...]) -> tuple[Taint, ...
     """Both lists of taints, one for each origin; what is already built into a text wins."""
     if not right or left is right:
         return left
-    if not left:
+    if not left and len(right) <= MOST_TAINTS:
         return right
-    found = {taint.key: taint for taint in left}
-    for taint in right:
+    found: dict[tuple[str, str, Span], Taint] = {}
+    parameters = 0
+    for taint in (*left, *right):
         known = found.get(taint.key)
         if known is None:
-            if len(found) < MOST_TAINTS:
+            counted = taint.kind == PARAMETER
+            if (parameters < MOST_PARAMETERS) if counted else (len(found) - parameters < MOST_TAINTS):
                 found[taint.key] = taint
+                parameters += counted
         elif known.built is None and taint.built is not None:
             found[taint.key] = taint
     return tuple(found.values())
@@ -124,9 +135,7 @@ def join(left: Value, right: Value) -> Value:
     )
 
 
-def _join_fields(
-    left: Mapping[str, Value] | None, right: Mapping[str, Value] | None
-) -> Mapping[str, Value] | None:
+def _join_fields(left: Mapping[str, Value] | None, right: Mapping[str, Value] | None) -> Mapping[str, Value] | None:
     if left is None or right is None:
         return None
     keys = [*left, *(key for key in right if key not in left)]
