@@ -84,7 +84,8 @@ class _Choice(msgspec.Struct, gc=False):
 
 
 class _Completion(msgspec.Struct, gc=False):
-    choices: list[_Choice]
+    choices: list[_Choice] = []
+    error: Any = None
     id: str | None = None
     model: str | None = None
     usage: ChatUsage | None = None
@@ -97,6 +98,8 @@ def chat_reply(provider: str, raw: bytes | Mapping[str, Any]) -> Reply:
         ModelReplyError: no choice, no message, a call without a name, or two calls of one id.
     """
     found = decoded(provider, raw, _Completion)
+    if found.error is not None:  # some gateways say so under status 200
+        raise event_failure(provider, *_error(found.error))
     if not found.choices:
         raise broken(provider, "it has no choice")
     choice = found.choices[0]

@@ -190,27 +190,34 @@ def raised(provider: str, error: Exception, *, secret: str | None = None, addres
     """
     if isinstance(error, RungError):
         return error
-    if type(error).__name__ == "APIConnectionError" and address:
-        ours: ModelError | None = ModelTimeoutError(
-            f"`{provider}` cannot be reached at `{address}`, or the connection broke (start the server, or set "
-            "`base_url` to its address)",
-            provider=provider,
-        )
-        ours.__cause__ = error
-        return ours
-    ours = failed(provider, error, secret=secret)
+    ours = _unreachable(provider, error, address) or failed(provider, error, secret=secret)
     if ours is None:
-        if isinstance(error, TypeError):
-            message = f"the client of `{provider}` takes no such request (see `detail`)"
-            ours = ModelRequestError(message, provider=provider, detail=scrub(str(error), secret)[:500])
-        elif isinstance(error, ValueError):  # JSON and text that cannot be decoded, while a stream is read
-            ours = ModelReplyError(f"`{provider}` sent what cannot be decoded", provider=provider)
-        else:
-            message = f"the call to `{provider}` raised `{type(error).__name__}`"
-            ours = ModelError(message, provider=provider, detail=scrub(str(error), secret)[:500])
+        ours = _unknown(provider, error, scrub(str(error), secret)[:500])
     if not (secret and secret in repr(error)):
         ours.__cause__ = error
     return ours
+
+
+def _unreachable(provider: str, error: Exception, address: str) -> ModelError | None:
+    if type(error).__name__ != "APIConnectionError" or not address:
+        return None
+    return ModelTimeoutError(
+        f"`{provider}` cannot be reached at `{address}`, or the connection broke (start the server, or set "
+        "`base_url` to its address)",
+        provider=provider,
+    )
+
+
+def _unknown(provider: str, error: Exception, detail: str) -> ModelError:
+    if isinstance(error, TypeError):
+        return ModelRequestError(
+            f"the client of `{provider}` takes no such request (see `detail`)", provider=provider, detail=detail
+        )
+    if isinstance(error, ValueError):  # JSON or text that cannot be decoded, while a stream is read
+        return ModelReplyError(f"`{provider}` sent what cannot be decoded", provider=provider)
+    return ModelError(
+        f"the call to `{provider}` raised `{type(error).__name__}` (see `detail`)", provider=provider, detail=detail
+    )
 
 
 def scrub(text: str, secret: str | None) -> str:

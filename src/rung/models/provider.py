@@ -18,7 +18,7 @@ from rung.assembly.reply import OnEvent, Reply, ReplyDone, StreamEvent
 from rung.errors import ConfigError, ModelAuthError
 from rung.models.failures import raised
 from rung.models.prices import Prices
-from rung.models.replies import broken
+from rung.models.replies import Stopped, broken, tell
 
 NO_KEY = "none"
 """Sent where a server of one's own needs no key: the official clients insist on one."""
@@ -154,7 +154,7 @@ class ProviderModel:
                 reply = await self._whole(client, arguments)
             else:
                 reply = await self._streamed(client, arguments, stream)
-        except _Stopped as stopped:
+        except Stopped as stopped:
             failure: Exception = stopped.error
         except Exception as error:
             failure = raised(self.provider, error, secret=secret, address=self.address)
@@ -190,9 +190,9 @@ class ProviderModel:
         async with pieces:
             async for raw in _events(self.provider, pieces):
                 for event in assembler.feed(raw):
-                    _tell(stream, event)
+                    tell(stream, event)
         reply = self._priced(assembler.reply())
-        _tell(stream, ReplyDone(reply=reply))
+        tell(stream, ReplyDone(reply=reply))
         return reply
 
     def _priced(self, reply: Reply) -> Reply:
@@ -254,21 +254,6 @@ class ProviderModel:
 
     def _assembler(self) -> Assembler:
         raise NotImplementedError
-
-
-class _Stopped(Exception):
-    """What the caller's own function raised: no failure of the provider's."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self.error = error
-
-
-def _tell(stream: OnEvent, event: StreamEvent) -> None:
-    try:
-        stream(event)
-    except Exception as error:
-        raise _Stopped(error) from None
 
 
 async def _events(provider: str, pieces: Any) -> AsyncIterator[dict[str, Any]]:

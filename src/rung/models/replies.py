@@ -1,4 +1,4 @@
-"""What the parsers of the providers' replies share: decoding, ids of calls, and how a stop is read."""
+"""What the adapters share: decoding a reply, ids of its calls, how its stop is read, and telling the caller."""
 
 from __future__ import annotations
 
@@ -8,11 +8,31 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rung.assembly.reply import Stop
+from rung.assembly.reply import OnEvent, Stop, StreamEvent
 from rung.errors import ModelReplyError
 from rung.records.item import ToolCall
 
 T = TypeVar("T")
+
+
+class Stopped(Exception):
+    """Carries what the caller's own function raised past the place where providers' errors become ours."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+def tell(stream: OnEvent, event: StreamEvent) -> None:
+    """Hand an event to the caller.
+
+    Raises:
+        Stopped: the caller's function raised.
+    """
+    try:
+        stream(event)
+    except Exception as error:
+        raise Stopped(error) from None
 
 
 def broken(provider: str, fact: str) -> ModelReplyError:

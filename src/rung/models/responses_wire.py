@@ -106,8 +106,6 @@ def responses_reply(provider: str, raw: bytes | Mapping[str, Any]) -> Reply:
     text, refusal = "".join(said), "".join(refused)
     made = made_calls(provider, calls)
     stop, raw_stop = _stop(provider, found, refusal and not text)
-    if not (text or refusal or made or opaque) and stop == "end":
-        raise broken(provider, "its output is empty")
     return Reply(
         text=text or refusal,
         calls=made,
