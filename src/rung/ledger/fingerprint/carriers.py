@@ -55,13 +55,16 @@ def _base64_owners(
     skipped = np.flatnonzero(table == SKIP).astype(np.uint8).tobytes()
     values = np.frombuffer(joined.translate(table.tobytes(), skipped), dtype=np.uint8)
     for rot13, places in enumerate(_base64_places(values, least)):
+        if len(places) <= _MANY:
+            # Chance, mostly; to find the text of each place takes longer than to look again.
+            places = np.array([p for p in places.tolist() if _holds_text(values, p, least, bool(rot13))], int)
         if not len(places):
             continue
         at = np.flatnonzero(table[np.frombuffer(joined, dtype=np.uint8)] != SKIP)
         owners = np.searchsorted(_ends(texts, which), at[places], side="right")
         for owner in np.unique(owners).tolist():
-            here = places[owners == owner].tolist()
-            if len(here) > _MANY or any(_holds_text(values, place, least, bool(rot13)) for place in here):
+            here = places[owners == owner][:_MANY].tolist()
+            if len(here) == _MANY or any(_holds_text(values, p, least, bool(rot13)) for p in here):
                 yield which[owner]
 
 
@@ -74,27 +77,34 @@ def _base64_places(values: Bytes, least: int) -> tuple[Indices, Indices]:
     if count < 2 * spacing:
         empty = np.empty(0, dtype=np.int64)
         return empty, empty
-    # By alignment and group: the group's four values as two halves of two values.
+    # Two values at each place, as one number; by alignment and group for those that are looked at everywhere.
     padded = np.concatenate((values, np.zeros(8, dtype=np.uint8)))
-    halves = np.ndarray((4, count, 2), dtype="<u2", buffer=padded, strides=(1, 4, 2))
+    pairs = np.ndarray((len(values) + 4,), dtype="<u2", buffer=padded, strides=(1,))
+    shape, strides = (4, -(-count // spacing)), (1, 4 * spacing)
+    front = np.ndarray(shape, dtype="<u2", buffer=padded, strides=strides)
+    back = np.ndarray(shape, dtype="<u2", buffer=padded, strides=strides, offset=2)
     fronts, backs = _half_tables()
-    both = fronts[halves[:, ::spacing, 0]] | backs[halves[:, ::spacing, 1]]
-    plain = _refined(halves, spacing, _group_table()[both & 0xFFF], False)
-    return plain, _refined(halves, spacing, _group_table()[both >> 16], True)
+    both = fronts[front] | backs[back]
+    plain = _refined(pairs, spacing, _group_table()[both & 0xFFF], False)
+    return plain, _refined(pairs, spacing, _group_table()[both >> 16], True)
 
 
-def _refined(halves: NDArray[np.uint16], spacing: int, good: NDArray[np.bool_], rot13: bool) -> Indices:
+def _refined(pairs: NDArray[np.uint16], spacing: int, good: NDArray[np.bool_], rot13: bool) -> Indices:
     shifts, hits = np.nonzero(good[:, :-1] & good[:, 1:])
-    hits *= spacing
-    for offset in range(spacing):
-        if len(hits) <= _FEW:
+    places = hits * (4 * spacing) + shifts
+    fronts, backs = _half_tables()
+    last = None
+    for offset in range(0, 4 * spacing + 4, 4):
+        if len(places) <= _FEW:
             break
-        _, good, last = _read_groups(halves[shifts, hits + offset], rot13)
-        first, _, _ = _read_groups(halves[shifts, hits + offset + 1], rot13)
-        kept = good & FOLLOWS[last * 4 + first]
-        shifts, hits = shifts[kept], hits[kept]
+        both = fronts[pairs[places + offset]] | backs[pairs[places + offset + 2]]
+        both = both >> 16 if rot13 else both & 0xFFF
+        if last is not None:
+            kept = _group_table()[both] & FOLLOWS[last * 4 + (both >> 10)]
+            places, both = places[kept], both[kept]
+        last = both & 3
     # Inside the run: its first group may reach into the joint before the text.
-    return shifts + 4 * (hits + spacing // 2)
+    return places + 4 * (spacing // 2)
 
 
 def _holds_text(values: Bytes, place: int, least: int, rot13: bool) -> bool:
@@ -111,14 +121,6 @@ def _holds_text(values: Bytes, place: int, least: int, rot13: bool) -> bool:
 def _rot13_values() -> Bytes:
     """Value of a base64 character → value of its rot13."""
     return base64_values(False, True)[list(BASE64)]
-
-
-def _read_groups(halves: NDArray[np.uint16], rot13: bool) -> tuple[Bytes, NDArray[np.bool_], Bytes]:
-    """For groups of four values: class of the first byte, whether all may be text, class of the last."""
-    fronts, backs = _half_tables()
-    both = fronts[halves[:, 0]] | backs[halves[:, 1]]
-    both = both >> 16 if rot13 else both & 0xFFF
-    return (both >> 10).astype(np.uint8), _group_table()[both], (both & 3).astype(np.uint8)
 
 
 @cache
@@ -145,7 +147,7 @@ def _group_table() -> NDArray[np.bool_]:
     """By the twelve bits of two halves: whether the three bytes of the group may follow one another in a text."""
     front, back = np.divmod(np.arange(1 << 12), 64)
     first, middle, last = front >> 4, CLASSES[(front & 15) << 4 | back >> 2], back & 3
-    return np.logical_and(FOLLOWS[first * 4 + middle], FOLLOWS[middle * 4 + last])
+    return np.asarray(FOLLOWS[first * 4 + middle] & FOLLOWS[middle * 4 + last], dtype=bool)
 
 
 def _hex_places(joined: bytes, rot13: bool, least: int) -> Iterator[int]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .fold import beyond_ascii
 from .layers import Layer
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ SKIP = 255
 OTHER = 254
 """A byte that ends a run."""
 BASE64 = _UPPER + _LOWER + _DIGITS + b"+/"
-_SEPARATORS = b" \t\r\n\x0b\x0c:;,.-_|\"'\\xX%#&[](){}<>=/+*~"
+_WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+# `?` stands for any character that is not ASCII.
+_SEPARATORS = b" \t\r\n\x0b\x0c:;,.-_|\"'\\xX%#&[](){}<>=/+*~?"
 
 # Classes of decoded bytes: not text, ASCII text, first byte of a longer sequence, one of its further bytes.
 _BAD, _PLAIN, _LEAD, _NEXT = range(4)
@@ -78,14 +81,11 @@ def hex_values(rot13: bool) -> Bytes:
     return table
 
 
-def ascii_bytes(text: str) -> Bytes:
-    """One byte a character; full-width forms become ASCII, what else is not ASCII becomes NUL."""
-    if text.isascii():
-        return np.frombuffer(text.encode("ascii"), dtype=np.uint8)
-    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.int64)
-    wide = (points >= 0xFF01) & (points <= 0xFF5E)
-    points = np.where(wide, points - 0xFEE0, points)
-    return np.where(points < 128, points, 0).astype(np.uint8)
+def ascii_text(text: str) -> bytes:
+    """One byte a character; full-width forms become ASCII, what else is not ASCII becomes `?`."""
+    if not text.isascii() and any("\uff01" <= char <= "\uff5e" for char in beyond_ascii(text)):
+        text = text.translate(_WIDE)
+    return text.encode("ascii", "replace")
 
 
 def text_runs(data: Bytes, least: int) -> list[tuple[int, int]]:
@@ -127,7 +127,7 @@ def decoded(layer: Layer, least: int, most_depth: int) -> Iterator[Layer]:
     room = most_depth - layer.depth
     if room < 1 or len(layer.text) < least:
         return
-    data = ascii_bytes(layer.text)
+    data = np.frombuffer(ascii_text(layer.text), dtype=np.uint8)
     for rot13 in (False, True)[: min(room, 2)]:
         name = ("rot13",) if rot13 else ()
         yield from _from_base64(layer, (*name, "base64"), data, rot13, least)

@@ -7,6 +7,8 @@ import html
 import re
 from collections.abc import Iterator
 
+from .fold import beyond_ascii
+from .joint import Joint
 from .layers import Edit, Layer
 
 ESCAPE_ROUNDS = 2
@@ -20,6 +22,7 @@ _ESCAPES = re.compile(
 )
 _TAG_OR_TARGET = re.compile(r"<[A-Za-z/!?][^<>]*>|\]\([^()\s]*\)")
 _LIST_NUMBER = re.compile(r"\n[ \t>]*[0-9]{1,4}[.)][ \t]")
+_LIST_NUMBER_BYTES = re.compile(_LIST_NUMBER.pattern.encode())
 _FIRST_LIST_NUMBER = re.compile(r"[ \t>]*[0-9]{1,4}[.)][ \t]")
 _TAG_CHARACTERS = re.compile("[\U000e0020-\U000e007e]+")
 
@@ -82,9 +85,17 @@ def without_markup(layer: Layer) -> Layer:
     return layer.edited(edits, "markup") if edits else layer
 
 
-def may_differ(text: str) -> bool:
-    """False if an ASCII text certainly has nothing to undo or to strip."""
-    return "\\" in text or "&" in text or "%" in text or _has_markup(text)
+def may_differ(joint: Joint) -> set[int]:
+    """Indices of the texts that may have something to undo, to strip or to spell out."""
+    found = set(joint.matchers(_LIST_NUMBER_BYTES))
+    for mark in (b"\\", b"&", b"%", b"<", b"]("):
+        found.update(joint.holders(mark))
+    found.update(joint.speakers(_TAG_CHARACTERS))
+    return found
+
+
+def _has_tag_characters(text: str) -> bool:
+    return any(map(_TAG_CHARACTERS.match, beyond_ascii(text)))
 
 
 def contextual(layer: Layer) -> Iterator[Layer]:
@@ -96,7 +107,7 @@ def contextual(layer: Layer) -> Iterator[Layer]:
     bare = without_markup(unescaped(without_markup(layer)))
     if bare is not layer and bare is not plain:
         yield bare
-    if not layer.text.isascii() and _TAG_CHARACTERS.search(layer.text):
+    if _has_tag_characters(layer.text):
         yield _tag_text(layer)
 
 

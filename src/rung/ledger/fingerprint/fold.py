@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Literal
@@ -157,12 +157,12 @@ def _folded(data: bytes, table: bytes) -> bytes:
 
 def readings(text: str) -> tuple[Variant, ...]:
     """The ways to read a text that differ: by look, and by case first."""
-    return ("look", "case") if reads_by_case(text) else ("look",)
+    return ("look", "case") if reads_by_case(beyond_ascii(text)) else ("look",)
 
 
-def reads_by_case(text: str) -> bool:
-    """True if the text has characters that read differently by case than by look."""
-    return any(_BY_CASE[code] != _BY_LOOK[code] for code in map(ord, beyond_ascii(text)))
+def reads_by_case(chars: Iterable[str]) -> bool:
+    """True if some of these non-ASCII characters read differently by case than by look."""
+    return any(_BY_CASE[code] != _BY_LOOK[code] for code in map(ord, chars))
 
 
 def _width(variant: Variant) -> Callable[[str], int]:

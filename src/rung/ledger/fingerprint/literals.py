@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Literal as OneOf
 
 from .fold import beyond_ascii
+from .joint import Joint
 
 Kind = OneOf["url", "email", "iban", "number", "hex", "token"]
 
@@ -56,6 +57,8 @@ def _marks(chars: str) -> bytes:
 
 
 _DIGIT_BYTES = _marks(string.digits + " -")
+_NO_DIGITS = bytes(byte for byte in range(256) if chr(byte) not in string.digits)
+_LONG_MARKS = re.compile(b"\x01{%d,}" % NUMBER_DIGITS)
 _HEX_BYTES = _marks(string.hexdigits + "-")
 _WORD_BYTES = _marks(string.ascii_letters + string.digits + "+/_-")
 _LETTER_OR_DIGIT = bytes(
@@ -74,6 +77,7 @@ _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
 }
 
 _WIDE_FORMS = re.compile("[\uff01-\uff5e\u00a0\u202f\u2007\u2011\u2013]+")
+_UNSEEN = re.compile(f"{_INVISIBLE.pattern}|{_WIDE_FORMS.pattern}")
 
 
 def literals(text: str, first_party: Sequence[str] = ()) -> list[Literal]:
@@ -81,6 +85,22 @@ def literals(text: str, first_party: Sequence[str] = ()) -> list[Literal]:
     `acme.com`)."""
     found = _ascii_literals(text) if text.isascii() else _seen_through(text)
     return [literal for literal in found if not _is_first_party(literal.host, first_party)]
+
+
+def with_literals(joint: Joint) -> list[int]:
+    """Indices of the texts that may have literals: a superset, cheap for many."""
+    found = {*joint.holders(b"://"), *joint.holders(b"@"), *joint.speakers(_UNSEEN)}
+    for table, run in (
+        (_HEX_BYTES, b"\x01" * HEX_DIGITS),
+        (_WORD_BYTES, b"\x01" * TOKEN_LENGTH),
+        (_LETTER_OR_DIGIT, b"aa00"),
+    ):
+        found.update(joint.holders(run, joint.data.translate(table)))
+    marks = joint.data.translate(_DIGIT_BYTES)
+    for long in _LONG_MARKS.finditer(marks):
+        if len(joint.data[long.start() : long.end()].translate(None, _NO_DIGITS)) >= NUMBER_DIGITS:
+            found.add(joint.owner(long.start()))
+    return sorted(found)
 
 
 def _seen_through(text: str) -> list[Literal]:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .fold import codes, fold, fold_ascii, readings
+from .fold import codes, fold, fold_ascii, readings, reads_by_case
 from .hashing import of_literal, sampled_grams, whole_texts
-from .literals import literals
+from .joint import Joint
+from .layers import Layer
+from .literals import literals, with_literals
 from .views import inner_layers
 
 if TYPE_CHECKING:
@@ -84,19 +86,23 @@ def batch(texts: Sequence[str], n: int, first_party: Sequence[str] = ()) -> Batc
     """The prints of many texts at once."""
     pieces: list[bytes] = []
     owners: list[int] = []
-    inner = inner_layers(texts, n)
+    joint = Joint(texts)
+    inner = inner_layers(joint, n)
+    varied = reads_by_case(joint.beyond_ascii)
     for index, text in enumerate(texts):
-        if index not in inner:
+        if index not in inner and text.isascii():
             pieces.append(fold_ascii(text))
             owners.append(index)
             continue
-        for layer in inner[index]:
-            for variant in readings(layer.text):
+        for layer in inner.get(index) or (Layer(text),):
+            # What an escape or an encoding hid is not among the characters of the joint text.
+            by_case = varied or layer.path != ()
+            for variant in readings(layer.text) if by_case else ("look",):
                 piece = codes(fold(layer.text, variant))
                 if layer.depth == 0 or len(piece) >= n:
                     pieces.append(piece)
                     owners.append(index)
-    return Batch(*_hashed(pieces, np.array(owners, dtype=np.int64), n), _literals(texts, first_party))
+    return Batch(*_hashed(pieces, np.array(owners, dtype=np.int64), n), _literals(joint, first_party))
 
 
 def _hashed(pieces: Sequence[bytes], owners: Owners, n: int) -> tuple[tuple[Keys, Owners], tuple[Keys, Owners]]:
@@ -108,11 +114,12 @@ def _hashed(pieces: Sequence[bytes], owners: Owners, n: int) -> tuple[tuple[Keys
     return (grams, owners[long][which]), (whole, owners[short])
 
 
-def _literals(texts: Sequence[str], first_party: Sequence[str]) -> tuple[Keys, Owners]:
+def _literals(joint: Joint, first_party: Sequence[str]) -> tuple[Keys, Owners]:
     hashes: list[int] = []
     owners: list[int] = []
-    for index, text in enumerate(texts):
-        found = {of_literal(literal.kind, literal.value) for literal in literals(text, first_party)}
+    for index in with_literals(joint):
+        known = literals(joint.texts[index], first_party)
+        found = sorted({of_literal(literal.kind, literal.value) for literal in known})
         hashes += found
         owners += [index] * len(found)
     return np.array(hashes, dtype=np.uint64), np.array(owners, dtype=np.int64)

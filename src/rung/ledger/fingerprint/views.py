@@ -13,9 +13,10 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from .carriers import carriers
-from .encodings import ascii_bytes, decoded
+from .encodings import ascii_text, decoded
 from .escapes import contextual, may_differ
 from .fold import Variant, fold, fold_origins, readings
+from .joint import Joint
 from .layers import Layer
 
 if TYPE_CHECKING:
@@ -89,23 +90,24 @@ def normalise(text: str) -> Normalised:
     return Normalised(Layer(text), "look")
 
 
-def inner_layers(texts: Sequence[str], n: int) -> dict[int, list[Layer]]:
-    """By index those texts that are more than their plain ASCII self, with all layers to depth 2."""
+def inner_layers(joint: Joint, n: int) -> dict[int, list[Layer]]:
+    """By index those texts that are more than they are written, with all layers to depth 2."""
     found: dict[int, list[Layer]] = {}
     data: list[bytes] = []
     owners: list[tuple[int, int]] = []
-    for index, text in enumerate(texts):
-        if text.isascii() and not may_differ(text):
-            data.append(text.encode("ascii"))
+    differing = may_differ(joint)
+    for index, text in enumerate(joint.texts):
+        if index not in differing:
+            data.append(ascii_text(text))
             owners.append((index, 0))
             continue
         found[index] = list(contextual(Layer(text)))
         for place, layer in enumerate(found[index]):
-            data.append(ascii_bytes(layer.text).tobytes())
+            data.append(ascii_text(layer.text))
             owners.append((index, place))
     for at in sorted(carriers(data, n)):
         index, place = owners[at]
-        layers = found.setdefault(index, [Layer(texts[index])])
+        layers = found.setdefault(index, [Layer(joint.texts[index])])
         layers += _below(layers[place], n, {known.text for known in layers})
     return found
 
@@ -132,7 +134,7 @@ def _read(layer: Layer, rot13: bool) -> Iterator[Normalised]:
 def views_of(texts: Sequence[str], n: int = DEFAULT_N, *, rot13: bool = False) -> list[list[Normalised]]:
     """The views of many texts: for each those that are not empty, each once."""
     result: list[list[Normalised]] = []
-    inner = inner_layers(texts, n)
+    inner = inner_layers(Joint(texts), n)
     for index, text in enumerate(texts):
         found: dict[str, Normalised] = {}
         for layer in inner.get(index) or (Layer(text),):
