@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar, overload
 
 import msgspec
 
+from rung.compiler.pasts import PastCache
 from rung.errors import ConfigError, InputError, ScopeError, names
 from rung.ledger.backend import Backend, Document, Event
 from rung.ledger.channels import Endorsement, InstructionSource, file_source
@@ -42,6 +43,7 @@ class _Core(msgspec.Struct, frozen=True, kw_only=True):
     validators: Mapping[str, Validator]
     types: Mapping[str, type[ContextType]]
     channels: dict[str, InstructionSource]
+    pasts: PastCache
 
 
 class ContextStore:
@@ -92,6 +94,7 @@ class ContextStore:
             validators=checks,
             types=known,
             channels=channels,
+            pasts=PastCache(),
         )
         self._reach = Reach()
         self._sealed_at: int | None = None
@@ -598,7 +601,7 @@ class ContextStore:
                 f"(one of {names(Options.__struct_fields__, 24)})",
                 field="options",
             ) from None
-        return compile_items(self._core.ledger, self._reach, given, made)
+        return compile_items(self._core.ledger, self._reach, given, made, self._core.pasts)
 
     def record(self, turn: Turn) -> None:
         """Keep a turn's manifest, so that it can be asked about later."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 import msgspec
@@ -17,6 +17,8 @@ from rung.compiler.counting import Costs, costs_for
 from rung.compiler.fit import fit
 from rung.compiler.labels import label
 from rung.compiler.manifest import Entry
+from rung.compiler.past import Past
+from rung.compiler.pasts import PastCache
 from rung.compiler.plan import Candidate, Pass, Place, Plan
 from rung.compiler.report import report
 from rung.compiler.settle import settle
@@ -53,6 +55,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         history_tokens: the most that the history takes.
         verify: `full` counts the finished request anew.
         invisible: what becomes of invisible characters in quoted data.
+        history: where the conversation comes from: the items handed in, or the handle's session, which is read
+            as far as it is new and whose last USER item is the request unless one is handed in.
         rows: manifest rows of sources that gave no items.
     """
 
@@ -72,12 +76,17 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     history_tokens: int | None = None
     verify: Literal["fast", "full"] | None = None
     invisible: Literal["keep", "strip", "show"] = "strip"
+    history: Literal["items", "session"] = "items"
     rows: tuple[Entry, ...] = ()
     policy: PolicySet | None = None
 
 
 def compile_items(
-    ledger: Ledger, reach: Reach, items: Iterable[ContextItem[Any]], options: Options | None = None
+    ledger: Ledger,
+    reach: Reach,
+    items: Iterable[ContextItem[Any]],
+    options: Options | None = None,
+    pasts: PastCache | None = None,
 ) -> Turn:
     """The turn of these items, in the order handed in.
 
@@ -91,14 +100,49 @@ def compile_items(
         BudgetError: what is required does not fit.
     """
     stored = ledger.issued(items, reach)
-    return _compile(ledger, reach, stored, options or Options())
+    return _compile(ledger, reach, stored, options or Options(), pasts or PastCache())
 
 
-def _compile(ledger: Ledger, reach: Reach, stored: Sequence[ContextItem[Any]], options: Options) -> Turn:
-    policy = options.policy or ledger.policy
+def _compile(
+    ledger: Ledger, reach: Reach, stored: Sequence[ContextItem[Any]], options: Options, pasts: PastCache
+) -> Turn:
     target = target_of(options.target, invisible=options.invisible)
     costs = _costs(target, options)
-    plan = _plan(ledger, reach, stored, options, policy)
+    if options.history == "items":
+        return _passed(ledger, reach, stored, options, costs, pasts, None)
+    if reach.session is None:
+        raise InputError("a history of the session needs a session (use store.scope(session=…))", field="history")
+    key = (reach.tenant, reach.subject, reach.session, target, costs.tokenizer, costs.framing.name)
+    with pasts.use(key, partial(Past, costs)) as past:
+        past.revoked = partial(ledger.revoked, reach=reach)
+        past.catch_up(ledger.session_after(reach, past.cursor))
+        talk = () if past.current is None else past.current.items
+        known = {item.id for item in talk}
+        given = [
+            item
+            for item in stored
+            if item.id not in known
+            and not (item.session == reach.session and is_talk(item) and item.seq <= past.cursor)
+        ]
+        return _passed(ledger, reach, [*given, *talk], options, costs, pasts, past)
+
+
+def is_talk(item: ContextItem[Any]) -> bool:
+    """Whether an item is part of the conversation: a request, a reply, or a result that answers a call."""
+    return item.type.name in ("user", "assistant") or (item.type.name == "tool_output" and item.call_id is not None)
+
+
+def _passed(
+    ledger: Ledger,
+    reach: Reach,
+    stored: Sequence[ContextItem[Any]],
+    options: Options,
+    costs: Costs,
+    pasts: PastCache,
+    past: Past | None,
+) -> Turn:
+    policy = options.policy or ledger.policy
+    plan = _plan(ledger, reach, stored, options, policy, past)
     for step in _PASSES:
         plan = step(plan)
     plan = fit(plan, costs)
@@ -107,7 +151,7 @@ def _compile(ledger: Ledger, reach: Reach, stored: Sequence[ContextItem[Any]], o
     verify(manifest, prompt, request, costs, policy, full=mode == "full")
 
     def again(**changes: Any) -> Turn:
-        return _compile(ledger, reach, stored, msgspec.structs.replace(options, **changes))
+        return _compile(ledger, reach, stored, msgspec.structs.replace(options, **changes), pasts)
 
     return Turn(request=request, manifest=manifest, prompt=prompt, _again=again)
 
@@ -127,7 +171,12 @@ def _named_costs(target: Target, tokenizer: str) -> Costs:
 
 
 def _plan(
-    ledger: Ledger, reach: Reach, stored: Sequence[ContextItem[Any]], options: Options, policy: PolicySet
+    ledger: Ledger,
+    reach: Reach,
+    stored: Sequence[ContextItem[Any]],
+    options: Options,
+    policy: PolicySet,
+    past: Past | None,
 ) -> Plan:
     intent = options.intent
     rules = policy.budget
@@ -166,6 +215,7 @@ def _plan(
         revoked=ledger.revoked(ids, reach),
         both=options.both,
         history_tokens=options.history_tokens,
+        past=past,
         rows=options.rows,
     )
 
@@ -232,6 +282,6 @@ def _place(policy: PolicySet, item: ContextItem[Any], number: int, request: int)
         return "summary"
     if number == request:
         return "request"
-    if name in ("user", "assistant") or (name == "tool_output" and item.call_id is not None):
+    if is_talk(item):
         return "history" if number < request else "after"
     return "context"

@@ -7,13 +7,18 @@ from typing import Any
 
 import msgspec
 
+from rung.compiler.admit import admit
 from rung.compiler.counting import Costs
-from rung.compiler.history import Exchange, exchanges, window
+from rung.compiler.history import BLOCK_SHARE, Exchange, exchanges, window
 from rung.compiler.layout import context_message, prompt_of, quoted
+from rung.compiler.past import Past, Window, labels_of
 from rung.compiler.plan import Candidate, Plan
 from rung.compiler.truncate import truncate
 from rung.errors import BudgetError, names
 from rung.records.item import body
+
+_SPLICED = frozenset({"openai-chat", "openai-responses"})
+"""Targets whose messages stand on the wire one by one, so that earlier renderings can be taken over."""
 
 HISTORY_SHARE = 0.6
 """Of what is left beside the required parts, the most that history takes while context competes with it."""
@@ -32,7 +37,13 @@ def fit(plan: Plan, costs: Costs) -> Plan:
     sizes = {one.item.id: costs.block(quoted(one)) for one in optional}
     overhead = 0 if _has_required_context(plan) else _context_overhead(costs, optional)
     wanted = sum(sizes.values()) + (overhead if optional else 0)
-    room -= _fit_history(plan, costs, state, room, wanted)
+    if plan.past is not None:
+        plan = _fit_past(plan, plan.past, room, wanted)
+        state.update((one.item.id, one) for one in plan.candidates if one.item.id not in state)
+    if plan.window is not None:
+        room -= plan.window.cost
+    else:
+        room -= _fit_history(plan, costs, state, room, wanted)
     _fit_context(state, optional, sizes, room - (overhead if optional else 0), costs, _used_by_source(plan, costs))
     fitted = plan.with_(tuple(state[one.item.id] for one in plan.candidates))
     return _settle_total(fitted, costs)
@@ -127,11 +138,40 @@ def _body(one: Candidate) -> str:
     return body(one.item) if one.text is None else one.text
 
 
+def _history_limit(plan: Plan, room: int, wanted: int) -> int:
+    cap = room if plan.history_tokens is None else min(room, plan.history_tokens)
+    return max(0, min(cap, max(room - wanted, int(room * HISTORY_SHARE))))
+
+
+def _fit_past(plan: Plan, past: Past, room: int, wanted: int) -> Plan:
+    """The plan with the window of its session's past, or with the window's items as candidates of their own
+    where they cannot be taken as they were rendered."""
+    window = past.window(_history_limit(plan, room, wanted), BLOCK_SHARE)
+    revoked = past.revoked([item.id for exchange in window.exchanges for item in exchange.items])
+    if plan.target in _SPLICED and past.clean and not revoked and _readable(plan, window):
+        return msgspec.structs.replace(plan, window=window)
+    members = tuple(
+        Candidate(item=item, place="history", rules=plan.policy.source(item.source), order=-1, reason="history")
+        for exchange in window.exchanges
+        for item in exchange.items
+    )
+    admitted = admit(plan.with_(members, revoked={**plan.revoked, **revoked})).candidates
+    return plan.with_((*admitted, *plan.candidates), rows=(*past.older(window.first), *plan.rows))
+
+
+def _readable(plan: Plan, window: Window) -> bool:
+    for labels in labels_of(window.exchanges):
+        scopes = labels.scopes if plan.scopes is None else plan.scopes
+        subject = plan.subject or labels.subject
+        if labels.readable_by(clearance=plan.clearance, scopes=scopes, tenant=plan.tenant, subject=subject):
+            return False
+    return True
+
+
 def _fit_history(plan: Plan, costs: Costs, state: dict[str, Candidate], room: int, wanted: int) -> int:
     past = exchanges([one for one in plan.candidates if one.alive and one.place == "history"], costs)
     total = sum(exchange.tokens for exchange in past)
-    cap = room if plan.history_tokens is None else min(room, plan.history_tokens)
-    limit = min(cap, max(room - wanted, int(room * HISTORY_SHARE)))
+    limit = _history_limit(plan, room, wanted)
     kept = past if total <= limit else window(past, limit)
     _mark_history(state, past, kept)
     return sum(exchange.tokens for exchange in kept)
@@ -201,13 +241,18 @@ def _settle_total(plan: Plan, costs: Costs) -> Plan:
     """Make sure of the whole: where parts do not add up (another tokenizer, merged messages), recount and give way."""
     while True:
         alive = [one for one in plan.candidates if one.alive]
-        over = costs.prompt(prompt_of(plan, alive)) - plan.available
+        sent = 0 if plan.window is None else plan.window.cost
+        over = costs.prompt(prompt_of(plan, alive)) + sent - plan.available
         if over <= 0:
             return plan
         loose = [one for one in alive if one.place == "context" and not one.required]
         if loose:
             last = max(loose, key=_rank)
             plan = _without(plan, {last.item.id}, "over_budget", over)
+            continue
+        if plan.window is not None and plan.past is not None and plan.window.exchanges:
+            window = plan.past.window(max(0, plan.window.cost - over), BLOCK_SHARE)
+            plan = msgspec.structs.replace(plan, window=window)
             continue
         past = exchanges([one for one in alive if one.place == "history"], costs)
         if not past:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from rung.assembly.messages import Block, Message, Prompt
 from rung.compiler.labels import canonical
 from rung.compiler.plan import Candidate, Plan
-from rung.records.item import Media, Opaque, Slot, ToolCall, body
+from rung.compiler.spoken import spoken_item
+from rung.records.item import Slot, body
 
 
 def prompt_of(plan: Plan, alive: Sequence[Candidate]) -> Prompt:
@@ -79,20 +80,7 @@ def quoted(one: Candidate) -> Block:
 
 def spoken(one: Candidate) -> Message:
     """An item of the conversation: its role comes from its type, never from its text."""
-    item = one.item
-    place = "history" if one.place == "history" else "request"
-    text = _text(one)
-    block = Block(item_id=item.id, form="literal", type=item.type.name, source=item.source, text=text)
-    if item.call_id is not None and item.type.name == "tool_output":
-        return Message(role="tool", place=place, blocks=(block,), call_id=item.call_id, name=item.attr("tool"))
-    return Message(
-        role="assistant" if item.type.name == "assistant" else "user",
-        place=place,
-        blocks=(block,) if text or not item.parts else (Block(item_id=item.id, type=item.type.name, text=""),),
-        calls=tuple(part for part in item.parts if isinstance(part, ToolCall)),
-        media=tuple(part for part in item.parts if isinstance(part, Media)),
-        opaque=tuple(part for part in item.parts if isinstance(part, Opaque)),
-    )
+    return spoken_item(one.item, "history" if one.place == "history" else "request", _text(one))
 
 
 def _text(one: Candidate) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from rung.assembly.messages import ToolSchema
 from rung.compiler.manifest import Conflict, Entry, State
+from rung.compiler.past import Past, Window
 from rung.policy.rules import PolicySet, SourcePolicy, TurnIntent
 from rung.records.item import ContextItem
 from rung.records.labels import Sensitivity
@@ -67,6 +68,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         budget: tokens asked for; `available` is what the request may take after the reserve.
         both: show an item and the one promoted from it.
+        past: the session's earlier exchanges, where the history is read from the session.
+        window: the part of them that is sent, where it is taken as it was rendered.
         rows: manifest rows of what never became a candidate: sources not fetched, failed.
     """
 
@@ -89,6 +92,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     revoked: Mapping[str, str] = {}
     both: bool = False
     history_tokens: int | None = None
+    past: Past | None = None
+    window: Window | None = None
     conflicts: tuple[Conflict, ...] = ()
     rows: tuple[Entry, ...] = ()
     notes: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from rung.assembly.messages import Prompt
 from rung.compiler.counting import Costs
 from rung.compiler.layout import prompt_of
 from rung.compiler.manifest import Counter, Entry, Manifest, Totals
+from rung.compiler.past import Window
 from rung.compiler.plan import Candidate, Plan
 from rung.records.canonical import canonical_json
 from rung.records.item import Slot
@@ -23,17 +24,26 @@ def report(plan: Plan, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:
     """The neutral prompt, the request, and the manifest of a fitted plan."""
     alive = [one for one in plan.candidates if one.alive]
     prompt = prompt_of(plan, alive)
-    healed = costs.target.heal(prompt)
-    request = costs.target.request(prompt)
+    notes = costs.target.heal(prompt).repairs
     items, components, constants = costs.by_item(prompt)
+    rows = plan.rows
+    if plan.window is None:
+        request = costs.target.request(prompt)
+    else:
+        window = plan.window
+        prompt, request = _spliced(prompt, window, costs)
+        notes = (*window.notes, *notes)
+        rows = (*window.rows, *rows)
+        constants += window.constants
     known = {one.item.id for one in plan.candidates}
+    sent = 0 if plan.window is None else plan.window.tokens
     own = sum(tokens for item, tokens in items.items() if item is None or item not in known)
     entries = _entries(plan, items)
     by_place = dict.fromkeys(_PLACES, 0)
-    for entry in entries:
+    for entry in (*entries, *rows):
         if entry.place is not None:
             by_place[entry.place] += entry.tokens
-    total = sum(items.values()) + components.get("tools", 0) + components.get("response_schema", 0) + constants
+    total = sum(items.values()) + sent + components.get("tools", 0) + components.get("response_schema", 0) + constants
     manifest = Manifest(
         turn=_turn_id(plan, request),
         at=plan.now.isoformat(),
@@ -41,7 +51,7 @@ def report(plan: Plan, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:
         intent=None if plan.intent is None else plan.intent.name,
         tenant=plan.tenant,
         session=plan.session,
-        entries=(*entries, *plan.rows),
+        entries=(*rows, *entries),
         totals=Totals(
             **by_place,
             tools=components.get("tools", 0),
@@ -58,9 +68,21 @@ def report(plan: Plan, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:
             framing=f"{costs.framing.name}/{costs.framing.version}",
         ),
         conflicts=plan.conflicts,
-        notes=(*plan.notes, *(_note(repair) for repair in healed.repairs)),
+        notes=(*plan.notes, *(_note(repair) for repair in notes)),
     )
     return prompt, request, manifest
+
+
+def _spliced(prompt: Prompt, window: Window, costs: Costs) -> tuple[Prompt, dict[str, Any]]:
+    """The whole prompt and request, the window's messages taken as they were rendered."""
+    stable = ("instructions", "summary")
+    head = tuple(message for message in prompt.messages if message.place in stable)
+    tail = tuple(message for message in prompt.messages if message.place not in stable)
+    request = costs.target.request(msgspec.structs.replace(prompt, messages=head))
+    rest = costs.target.request(Prompt(messages=tail))
+    where = "messages" if "messages" in rest else "input"
+    request[where] = [*request.get(where, ()), *window.wire, *rest[where]]
+    return msgspec.structs.replace(prompt, messages=(*head, *window.messages(), *tail)), request
 
 
 def _note(repair: Any) -> str:

@@ -586,6 +586,13 @@ class Ledger:
             self._verified[item_id] = item
         return item
 
+    def session_after(self, reach: Reach, seq: int) -> list[ContextItem[Any]]:
+        """The items of the handle's session after a sequence number, in order, each verified once."""
+        if reach.session is None:
+            return []
+        found = self._backend.session_items(reach.session, reach.tenants, after=seq)
+        return [self._readable(item.id, item, reach) for item in found if within(item, reach)]
+
     def issued(self, items: Iterable[ContextItem[Any]], reach: Reach) -> list[ContextItem[Any]]:
         """The stored originals of items that were handed in; what is used afterwards is the store's own copy.
 

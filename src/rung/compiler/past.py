@@ -1,0 +1,322 @@
+"""The past of a session, read once: exchanges with their costs and their place on the wire.
+
+A turn reads what is new, finds the cut by bisection, and takes the kept exchanges as they were rendered. So its
+cost depends on what is new and on what is sent, never on the length of the conversation.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from rung.assembly.messages import Block, Message, Prompt
+from rung.assembly.repair import Repair
+from rung.compiler.counting import Costs
+from rung.compiler.manifest import Entry
+from rung.compiler.spoken import spoken_item
+from rung.ledger.content import content_key
+from rung.records.item import ContextItem, ToolCall, body
+from rung.records.labels import Labels
+
+SHORTEST_STUB = 200
+"""A repeated result of fewer characters is sent again: a stub would hardly be shorter."""
+
+_TALK = frozenset({"user", "assistant"})
+
+
+class Exchange:
+    """One request and all that answered it."""
+
+    __slots__ = (
+        "_messages",
+        "_parts",
+        "_stubbed",
+        "constants",
+        "items",
+        "labels",
+        "notes",
+        "repeats",
+        "tokens",
+        "turn",
+    )
+
+    def __init__(self, turn: str | None) -> None:
+        self.turn = turn
+        self.items: list[ContextItem[Any]] = []
+        self.labels: frozenset[Labels] = frozenset()
+        self.repeats: tuple[tuple[bytes, str, str], ...] = ()
+        """Of each longer result: its content key, item id and call id."""
+        self.tokens = self.constants = 0
+        self.notes: tuple[Repair, ...] = ()
+        """What the target's rules made necessary to change."""
+        self._messages: tuple[Message, ...] | None = None
+        self._parts: tuple[Any, ...] | None = None
+        self._stubbed: tuple[frozenset[str], tuple[Any, ...], int] | None = None
+
+    @property
+    def cost(self) -> int:
+        """Tokens of the whole exchange, its constants included."""
+        return self.tokens + self.constants
+
+    def take(self, item: ContextItem[Any]) -> None:
+        """One more item of this exchange."""
+        self.items.append(item)
+        self.labels |= {item.labels}
+        if item.call_id is not None and len(body(item)) >= SHORTEST_STUB:
+            self.repeats = (*self.repeats, (content_key(body(item)), item.id, item.call_id))
+        self._messages = self._parts = self._stubbed = None
+
+    def messages(self, stubs: dict[str, str] | None = None) -> tuple[Message, ...]:
+        """The neutral messages; a result named in `stubs` only refers to the call that gave it before."""
+        if self._messages is None:
+            self._messages = tuple(spoken_item(item, "history") for item in self.items)
+        if not stubs:
+            return self._messages
+        return tuple(
+            msgspec.structs.replace(message, blocks=(stub(item, stubs[item.id]),)) if item.id in stubs else message
+            for message, item in zip(self._messages, self.items, strict=True)
+        )
+
+    def weigh(self, costs: Costs) -> None:
+        """Count it, once."""
+        prompt = Prompt(messages=self.messages())
+        items, _, constants = costs.by_item(prompt)
+        self.notes = costs.target.heal(prompt).repairs
+        self.tokens = sum(items.values())
+        self.constants = constants - costs.framing.per_request
+
+    def wire(self, costs: Costs, stubs: dict[str, str]) -> tuple[tuple[Any, ...], int]:
+        """Its messages as the provider takes them, and how many tokens its stubs save."""
+        if not stubs:
+            if self._parts is None:
+                self._parts = tuple(_wire(costs, self.messages()))
+            return self._parts, 0
+        names = frozenset(stubs)
+        if self._stubbed is None or self._stubbed[0] != names:
+            messages = self.messages(stubs)
+            items, _, _ = costs.by_item(Prompt(messages=messages))
+            self._stubbed = (names, tuple(_wire(costs, messages)), self.tokens - sum(items.values()))
+        return self._stubbed[1], self._stubbed[2]
+
+    def forget_wire(self) -> None:
+        """Drop what was rendered: the exchange is no longer sent."""
+        self._messages = self._parts = self._stubbed = None
+
+
+def stub(item: ContextItem[Any], earlier_call: str) -> Block:
+    """What stands for a result that was sent before: the pair is kept, the text is not sent twice."""
+    return Block(
+        item_id=item.id,
+        type=item.type.name,
+        source=item.source,
+        text=f"(unchanged: the same result as call {earlier_call})",
+    )
+
+
+def _wire(costs: Costs, messages: tuple[Message, ...]) -> list[Any]:
+    request = costs.target.request(Prompt(messages=messages))
+    return list(request.get("messages") or request.get("input") or ())
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of the past that a turn sends.
+
+    Attributes:
+        wire: its messages as the provider takes them.
+        tokens, constants: what they add.
+        exchanges: the exchanges, for when they must be rendered anew.
+        stubs: of each exchange, the results that only refer to the call that gave them before.
+        notes: what the target's rules made necessary to change.
+        rows: manifest rows: one for what is left out, one for what is in.
+        first: the number of the first exchange that is sent.
+    """
+
+    wire: tuple[Any, ...] = ()
+    tokens: int = 0
+    constants: int = 0
+    exchanges: tuple[Exchange, ...] = ()
+    stubs: tuple[dict[str, str], ...] = ()
+    notes: tuple[Repair, ...] = ()
+    rows: tuple[Entry, ...] = ()
+    first: int = 0
+
+    @property
+    def cost(self) -> int:
+        return self.tokens + self.constants
+
+    def messages(self) -> tuple[Message, ...]:
+        """Its neutral messages."""
+        out: list[Message] = []
+        for exchange, stubs in zip(self.exchanges, self.stubs, strict=True):
+            out += exchange.messages(stubs)
+        return tuple(out)
+
+
+def _none_revoked(_: Sequence[str]) -> Mapping[str, str]:
+    return {}
+
+
+class Past:
+    """The closed exchanges of one session under one target and tokenizer. Used by one thread at a time."""
+
+    def __init__(self, costs: Costs) -> None:
+        self._costs = costs
+        self._closed: list[Exchange] = []
+        self._before: list[int] = [0]
+        """`_before[i]`: the tokens of all exchanges before number i."""
+        self._items: list[int] = [0]
+        self._by_turn: dict[str, int] = {}
+        self._open: Exchange | None = None
+        self._calls: set[str] = set()
+        self._kept_from = 0
+        self.clean = True
+        """Whether each exchange may be rendered by itself: no call id is used twice."""
+        self.cursor = 0
+        self.revoked: Callable[[Sequence[str]], Mapping[str, str]] = _none_revoked
+
+    @property
+    def total(self) -> int:
+        """Tokens of all closed exchanges."""
+        return self._before[-1]
+
+    @property
+    def current(self) -> Exchange | None:
+        """The exchange in progress: the request, and what has answered it so far."""
+        return self._open
+
+    def catch_up(self, items: Iterable[ContextItem[Any]]) -> None:
+        """Take in what the session has gained; items in order of their sequence."""
+        late: int | None = None
+        for item in items:
+            self.cursor = item.seq
+            name = item.type.name
+            if name not in _TALK and item.call_id is None:
+                continue
+            for part in item.parts:
+                if isinstance(part, ToolCall):
+                    self.clean = self.clean and part.id not in self._calls
+                    self._calls.add(part.id)
+            late = self._place(item, late)
+        if late is not None:
+            self._recount(late)
+
+    def _place(self, item: ContextItem[Any], late: int | None) -> int | None:
+        current = self._open
+        if item.turn is not None:
+            if current is not None and current.turn == item.turn:
+                current.take(item)
+                return late
+            closed = self._by_turn.get(item.turn)
+            if closed is not None:
+                # Two turns were written at once: an item joins its own turn, wherever that stands.
+                self._closed[closed].take(item)
+                return closed if late is None else min(late, closed)
+        begins = item.type.name == "user" if item.turn is None else True
+        if current is None or begins:
+            self._close()
+            self._open = Exchange(item.turn)
+        assert self._open is not None
+        self._open.take(item)
+        return late
+
+    def _close(self) -> None:
+        exchange = self._open
+        if exchange is None:
+            return
+        exchange.weigh(self._costs)
+        if exchange.turn is not None:
+            self._by_turn[exchange.turn] = len(self._closed)
+        self._closed.append(exchange)
+        self._before.append(self._before[-1] + exchange.cost)
+        self._items.append(self._items[-1] + len(exchange.items))
+        self._open = None
+
+    def _recount(self, start: int) -> None:
+        for number in range(start, len(self._closed)):
+            exchange = self._closed[number]
+            exchange.weigh(self._costs)
+            self._before[number + 1] = self._before[number] + exchange.cost
+            self._items[number + 1] = self._items[number] + len(exchange.items)
+
+    def cut(self, limit: int, block_share: float) -> int:
+        """The number of the first exchange that is sent within `limit` tokens, moved in blocks."""
+        over = self.total - limit
+        if over <= 0:
+            return 0
+        block = max(1, int(limit * block_share))
+        boundary = -(-over // block) * block
+        first = bisect_left(self._before, boundary)
+        if first < len(self._closed):
+            return first
+        return min(len(self._closed), bisect_left(self._before, over))
+
+    def window(self, limit: int, block_share: float) -> Window:
+        """The latest exchanges that fit in `limit` tokens."""
+        first = self.cut(limit, block_share)
+        kept = self._closed[first:]
+        for exchange in self._closed[self._kept_from : first]:
+            exchange.forget_wire()
+        self._kept_from = max(self._kept_from, first)
+        wire: list[Any] = []
+        saved = 0
+        stubbed: list[dict[str, str]] = []
+        seen: dict[bytes, str] = {}
+        for exchange in kept:
+            stubs: dict[str, str] = {}
+            for key, item_id, call_id in exchange.repeats:
+                if key in seen:
+                    stubs[item_id] = seen[key]
+                else:
+                    seen[key] = call_id
+            parts, less = exchange.wire(self._costs, stubs)
+            stubbed.append(stubs)
+            wire += parts
+            saved += less
+        constants = sum(exchange.constants for exchange in kept)
+        tokens = self.total - self._before[first] - constants - saved
+        return Window(
+            wire=tuple(wire),
+            tokens=tokens,
+            constants=constants,
+            exchanges=tuple(kept),
+            stubs=tuple(stubbed),
+            notes=tuple(note for exchange in kept for note in exchange.notes),
+            rows=self._rows(first, tokens),
+            first=first,
+        )
+
+    def _rows(self, first: int, tokens: int) -> tuple[Entry, ...]:
+        rows: list[Entry] = []
+        if first:
+            rows.append(
+                _row(self._closed[0], self._closed[first - 1], self._items[first], "excluded", "history_window", 0)
+            )
+        if first < len(self._closed):
+            count = self._items[-1] - self._items[first]
+            rows.append(_row(self._closed[first], self._closed[-1], count, "included", "history", tokens))
+        return tuple(rows)
+
+    def older(self, first: int) -> tuple[Entry, ...]:
+        """The manifest row of what stands before exchange `first`."""
+        return self._rows(first, 0)[:1] if first else ()
+
+
+def _row(first: Exchange, last: Exchange, count: int, state: Any, reason: str, tokens: int) -> Entry:
+    return Entry(
+        source="history",
+        item=first.items[0].id,
+        last=last.items[-1].id,
+        count=count,
+        tokens=tokens,
+        state=state,
+        reason=reason,
+        place="history",
+    )
+
+
+def labels_of(exchanges: Sequence[Exchange]) -> frozenset[Labels]:
+    """The distinct labels of some exchanges."""
+    return frozenset().union(*(exchange.labels for exchange in exchanges))
