@@ -1,0 +1,145 @@
+"""Ranking: BM25, cosine, and both fused."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from rung.knowledge.filters import Filters, read_metadata, tenant_of
+from rung.knowledge.terms import query_words
+from rung.knowledge.times import moment
+from rung.knowledge.values import Hit
+from rung.records.labels import Sensitivity
+
+TITLE_WEIGHT, SECTION_WEIGHT, BODY_WEIGHT = 2.0, 1.0, 1.0
+MAX_WORDS = 64
+MAX_COUNT = 3
+
+RRF_K = 60
+"""Of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."""
+
+
+class Ranked(NamedTuple):
+    """A chunk's row, its score from 0 to 1, and what each ranking gave."""
+
+    row: int
+    score: float
+    lexical: float | None
+    semantic: float | None
+
+
+def match_expression(connection: sqlite3.Connection, question: str) -> str | None:
+    """A question as a full-text expression: any of its words, each quoted; None if it has none.
+
+    A word counts as often as it is asked for, up to three times. Of more than 64 words the rarest are kept, so that a
+    long message costs no more than a long question.
+    """
+    counts = query_words(question)
+    if len(counts) > MAX_WORDS:
+        found: list[tuple[int, str]] = []
+        for word in list(counts)[: MAX_WORDS * 8]:
+            held = connection.execute("SELECT count(*) FROM terms WHERE terms MATCH ?", (f'"{word}"',)).fetchone()[0]
+            if held:
+                found.append((held, word))
+        counts = {word: counts[word] for _, word in sorted(found)[:MAX_WORDS]}
+    # A word holds letters, digits and marks only: inside quotes nothing of it is syntax.
+    return " OR ".join(f'"{word}"' for word, count in counts.items() for _ in range(min(count, MAX_COUNT))) or None
+
+
+def lexical(connection: sqlite3.Connection, question: str, filters: Filters, limit: int) -> list[tuple[int, float]]:
+    """Chunks by BM25 (k1 1.2, b 0.75; a word of the title counts double), best first."""
+    expression = match_expression(connection, question)
+    if expression is None:
+        return []
+    where, values = filters.where()
+    return connection.execute(
+        f"SELECT c.row, -bm25(terms, {TITLE_WEIGHT}, {SECTION_WEIGHT}, {BODY_WEIGHT}) AS score "
+        "FROM terms JOIN chunks c ON c.row = terms.rowid JOIN documents d ON d.row = c.doc "
+        f"WHERE terms MATCH :expression AND {where} "
+        "ORDER BY round(score, 9) DESC, d.document, c.row LIMIT :limit",
+        {**values, "expression": expression, "limit": limit},
+    ).fetchall()
+
+
+def allowed_chunks(connection: sqlite3.Connection, filters: Filters) -> list[int]:
+    """The chunks that have a vector and may be shown."""
+    where, values = filters.where()
+    rows = connection.execute(
+        f"SELECT c.row FROM chunks c JOIN documents d ON d.row = c.doc WHERE c.vector IS NOT NULL AND {where}", values
+    )
+    return [row for (row,) in rows]
+
+
+def relative(found: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Scores as shares of the best one."""
+    best = found[0][1] if found else 1.0
+    return [(row, score / best) for row, score in found if score > 0] if best > 0 else []
+
+
+def fuse(
+    by_words: Sequence[tuple[int, float]], by_meaning: Sequence[tuple[int, float]], weights: tuple[float, float]
+) -> list[Ranked]:
+    """Reciprocal rank fusion, as a share of what the first of both rankings would get."""
+    total: dict[int, float] = {}
+    for found, weight in ((by_words, weights[0]), (by_meaning, weights[1])):
+        for rank, (row, _) in enumerate(found, 1):
+            total[row] = total.get(row, 0.0) + weight / (RRF_K + rank)
+    most = sum(weights) / (RRF_K + 1)
+    words, meaning = dict(by_words), dict(by_meaning)
+    order = sorted(total, key=lambda row: (-round(total[row], 12), -words.get(row, 0.0), row))
+    return [Ranked(row, min(1.0, total[row] / most), words.get(row), meaning.get(row)) for row in order]
+
+
+_COLUMNS = (
+    "c.row, d.document, c.anchor, d.title, c.section, c.text, c.tokens, d.version, d.label, d.observed_at, "
+    "d.valid_from, d.valid_to, d.tenant, d.access, d.sensitivity, d.metadata"
+)
+
+
+def read_hits(connection: sqlite3.Connection, ranked: Iterable[Ranked]) -> list[Hit]:
+    """The passages behind the rows, in the same order. A text that its document repeats comes once."""
+    order = list(ranked)
+    rows: dict[int, tuple[Any, ...]] = {}
+    for start in range(0, len(order), 500):
+        batch = [one.row for one in order[start : start + 500]]
+        marks = ",".join("?" * len(batch))
+        for row in connection.execute(
+            f"SELECT {_COLUMNS} FROM chunks c JOIN documents d ON d.row = c.doc WHERE c.row IN ({marks})", batch
+        ):
+            rows[row[0]] = row
+    seen: set[tuple[str, str, str]] = set()
+    hits: list[Hit] = []
+    for one in order:
+        hit = _hit(rows[one.row], one)
+        same = (hit.document, hit.tenant or "", hit.text)
+        if same not in seen:
+            seen.add(same)
+            hits.append(hit)
+    return hits
+
+
+def _hit(row: tuple[Any, ...], ranked: Ranked) -> Hit:
+    (_, document, anchor, title, section, text, tokens, version, label, observed, start, end, tenant, *labels) = row
+    access, sensitivity, metadata = labels
+    return Hit(
+        document=document,
+        anchor=anchor,
+        title=title,
+        section=section,
+        text=text,
+        tokens=tokens,
+        version=version,
+        label=label,
+        score=ranked.score,
+        lexical=ranked.lexical,
+        semantic=ranked.semantic,
+        observed_at=moment(observed),
+        valid_from=None if start is None else moment(start),
+        valid_to=None if end is None else moment(end),
+        tenant=tenant_of(tenant),
+        access=frozenset(json.loads(access)),
+        sensitivity=None if sensitivity is None else Sensitivity(sensitivity),
+        metadata=read_metadata(metadata),
+    )
