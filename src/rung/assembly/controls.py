@@ -134,16 +134,16 @@ _HEADINGS = _names("#", "# :")
 _SPEAKERS = "|".join(sorted({c.text[:-1] for c in CONTROLS if c.family == "text"}))
 _LINE_BREAKS = "\\n\\r\\x0b\\x0c\\x1c-\\x1e\\x85\\u2028\\u2029"
 _INDENT = rf"(?:(?![{_LINE_BREAKS}])[\s>*_\-{IGNORABLE}{COMBINING}])*"
-_LINE_START = rf"(?:(?<![\s\S])|(?<=[{_LINE_BREAKS}]))"
 
-BRACKET_TOKEN = rf"[\[\uff3b](?={GAP}(?i:{_BRACKETED}){GAP}[\]\uff3d])"
-"""The bracket of a token such as `[INST]`, in any case and with gaps."""
+BRACKETS = "\\[\uff3b"
+"""What may open a bracketed token, for a character class."""
 
-SPEAKER = rf"{_LINE_START}(?P<speaker>{_INDENT}(?i:{_SPEAKERS}){_INDENT})(?P<colon>[:\uff1a\ufe55])"
-"""A line that begins like a transcript's: its start, and the colon after it."""
+BRACKET_TOKEN = rf"{GAP}(?i:{_BRACKETED}){GAP}[\]\uff3d]"
+"""What follows the bracket of a token such as `[INST]`, in any case and with gaps."""
 
-HEADING = (
-    rf"{_LINE_START}(?P<indent>{_INDENT})(?P<hash>[#\uff03])"
-    rf"(?=[#\uff03]*{_INDENT}(?i:{_HEADINGS}){_INDENT}[:\uff1a])"
+LINE = (
+    rf"[{_LINE_BREAKS}](?P<indent>{_INDENT})(?:"
+    rf"(?P<speaker>(?i:{_SPEAKERS}){_INDENT})(?P<colon>[:\uff1a\ufe55])"
+    rf"|(?P<hash>[#\uff03])(?=[#\uff03]*{_INDENT}(?i:{_HEADINGS}){_INDENT}[:\uff1a]))"
 )
-"""The first sign of a heading such as `### Instruction:`."""
+"""A line break and a line that begins like a transcript's, up to its colon, or like a template's heading."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from rung.assembly.controls import BRACKET_TOKEN, HEADING, SPEAKER
+from rung.assembly.controls import BRACKET_TOKEN, BRACKETS, LINE
 from rung.assembly.lookalikes import COMBINING, GAP, IGNORABLE, LESS_THAN, NAME_START
 
 RESERVED_TAGS = (
@@ -30,12 +30,16 @@ RESERVED_TAGS = (
 )
 """Tags of the library's own. A context type's name holds no hyphen, so it never equals one."""
 
+# Each pattern begins with a character class, for which `re` skips ahead. Where the only bracket is `<`, as
+# nearly always, the class is a small one: that is several times faster.
 _REFERENCE = r"(?i:(?:amp;?)*(?:lt|lang|lsaquo|#))"
-_OPENING = rf"[{LESS_THAN}](?={GAP}{NAME_START})|&(?={_REFERENCE})"
-_QUOTED = re.compile(_OPENING)
-_CHAT = re.compile(rf"{SPEAKER}|{HEADING}|{BRACKET_TOKEN}|{_OPENING}")
+_QUOTED = rf"(?:(?<=&)(?={_REFERENCE})|(?<!&)(?={GAP}{NAME_START}))"
+_QUOTED_ASCII = re.compile(rf"[&<]{_QUOTED}")
+_QUOTED_ANY = re.compile(rf"[&{LESS_THAN}]{_QUOTED}")
+_RARE = LESS_THAN.replace("<", "")
+_TOKEN = re.compile(rf"[{BRACKETS}](?={BRACKET_TOKEN})")
+_LINE = re.compile(LINE)
 _ESCAPED = re.compile(rf"&amp;(?={_REFERENCE})|&lt;|&#x([0-9A-F]{{2,6}});")
-_SUSPECT = re.compile(rf"[&{LESS_THAN}]")
 
 # Between two letters of a reserved name anything without a shape may stand, and any joint for the hyphen.
 _UNSEEN = rf"[{IGNORABLE}{COMBINING}]*"
@@ -45,7 +49,9 @@ _RESERVED = "|".join(
 )
 _TAG = rf"{GAP}(?i:{_RESERVED})"
 _ENTITY = r"(?:lt|#x[0-9A-F]{2,6});"
-_SHIELD = re.compile(rf"[{LESS_THAN}](?={_TAG})|&(?=(?:amp;)*{_ENTITY}{_TAG})")
+_SHIELD = rf"(?:(?<!&)(?={_TAG})|(?<=&)(?=(?:amp;)*{_ENTITY}{_TAG}))"
+_SHIELD_ASCII = re.compile(rf"[&<]{_SHIELD}")
+_SHIELD_ANY = re.compile(rf"[&{LESS_THAN}]{_SHIELD}")
 _SHIELDED = re.compile(rf"&amp;(?=(?:amp;)*{_ENTITY}{_TAG})|&lt;(?={_TAG})|&#x([0-9A-F]{{2,6}});(?={_TAG})")
 
 
@@ -60,12 +66,18 @@ def _replace(found: re.Match[str]) -> str:
     return reference(found[0])
 
 
-def _replace_chat(found: re.Match[str]) -> str:
-    if found["colon"]:
-        return found["speaker"] + reference(found["colon"])
-    if found["hash"]:
-        return found["indent"] + reference(found["hash"])
-    return reference(found[0])
+def _change(text: str, common: re.Pattern[str], every: re.Pattern[str]) -> str:
+    """The text with each find replaced by its reference, by the cheapest pattern that finds all."""
+    if not text.isascii():
+        for bracket in _RARE:
+            if bracket in text:
+                return every.sub(_replace, text)
+    return common.sub(_replace, text) if "<" in text or "&" in text else text
+
+
+def _replace_line(found: re.Match[str]) -> str:
+    sign = found["colon"] or found["hash"]
+    return found[0][: -len(sign)] + reference(sign)
 
 
 def _restore(found: re.Match[str]) -> str:
@@ -85,11 +97,12 @@ def escape(text: str, *, chat: bool = False) -> str:
             the start of a line, instruction headings (`rung.assembly.controls`). For output that is one
             plain text.
     """
+    text = _change(text, _QUOTED_ASCII, _QUOTED_ANY)
     if chat:
-        return _CHAT.sub(_replace_chat, text)
-    if text.isascii() and "<" not in text and "&" not in text:
-        return text
-    return _QUOTED.sub(_replace, text)
+        if "[" in text or "\uff3b" in text:
+            text = _TOKEN.sub(_replace, text)
+        text = _LINE.sub(_replace_line, "\n" + text)[1:]
+    return text
 
 
 def unescape(text: str) -> str:
@@ -99,9 +112,7 @@ def unescape(text: str) -> str:
 
 def shield(text: str) -> str:
     """The text with the library's own tags kept from being spelled, and every other byte as it was."""
-    if text.isascii() and "<" not in text and "&" not in text:
-        return text
-    return _SHIELD.sub(_replace, text) if _SUSPECT.search(text) else text
+    return _change(text, _SHIELD_ASCII, _SHIELD_ANY)
 
 
 def unshield(text: str) -> str:
@@ -119,7 +130,7 @@ def escape_attribute(value: str, *, chat: bool = False) -> str:
     """The value as it stands between double quotes in an opening tag: on one line, without brackets."""
     out = _ATTRIBUTE.sub(lambda found: _NAMED.get(found[0]) or f"&#x{ord(found[0]):X};", value)
     if chat:
-        out = re.sub(BRACKET_TOKEN, lambda found: f"&#x{ord(found[0]):X};", out)
+        out = _TOKEN.sub(_replace, out)
     return out
 
 
