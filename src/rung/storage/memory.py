@@ -6,7 +6,7 @@ import threading
 import time
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -305,7 +305,7 @@ class MemoryBackend:
         self._state = threading.Lock()
 
     @contextmanager
-    def write(self, tenant: str | None, *, exclusive: bool = False) -> Iterator[_Transaction]:
+    def write(self, tenant: str | None, *, exclusive: bool = False) -> Generator[_Transaction, None, None]:
         scope_key(tenant)
         if self._writer == threading.get_ident():
             raise StoreError("a write is open in this thread already (end it before the next one)")

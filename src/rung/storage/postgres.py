@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from rung.errors import IntegrityError, ScopeError, missing_extra
 
 try:
-    import psycopg_pool  # noqa: F401
+    import psycopg_pool  # noqa: F401  # pyright: ignore[reportUnusedImport]
     from psycopg import sql
 except ImportError as problem:
     raise missing_extra("psycopg", "postgres") from problem
@@ -108,7 +108,7 @@ class PostgresBackend:
         self._quiet: dict[tuple[Tenants, int], int] = {}
 
     @contextmanager
-    def write(self, tenant: str | None, *, exclusive: bool = False) -> Iterator[PostgresTransaction]:
+    def write(self, tenant: str | None, *, exclusive: bool = False) -> Generator[PostgresTransaction, None, None]:
         scope = scope_key(tenant)
         if self._restricted and exclusive and tenant is None:
             raise self._bound("an exclusive write of the deployment")
@@ -302,7 +302,7 @@ class PostgresBackend:
             (known_names(ids), scopes),
             scopes,
         )
-        return dict(rows)  # type: ignore[arg-type]
+        return dict(rows)
 
     def tombstones(self, tenants: Tenants, ids: Sequence[str] | None = None) -> dict[str, Tombstone]:
         scopes = scope_keys(tenants)
@@ -417,9 +417,9 @@ class PostgresBackend:
                     (scope, after, pages.size),
                     [scope],
                 )
-                for after, item_id, tenant, *columns, text, record in rows:
+                for _, item_id, tenant, *columns, text, record in rows:
                     named = (item_id, scope_name(tenant), *columns)
-                    problem = problem_of(text, record, self._types, named)  # type: ignore[arg-type]
+                    problem = problem_of(text, record, self._types, named)
                     if problem is not None:
                         yield item_id, problem
                 if len(rows) < pages.size:

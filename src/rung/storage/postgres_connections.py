@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import Any, LiteralString, cast
+from typing import Any
 
 import psycopg
 import psycopg_pool
@@ -72,7 +72,7 @@ class Connections:
             raise StoreError("the store was opened before this process was forked (open it in each process)")
 
     @contextmanager
-    def writing(self, begin: bytes) -> Iterator[Connection]:
+    def writing(self, begin: bytes) -> Generator[Connection, None, None]:
         """A connection in a transaction that began with these statements."""
         self._ready()
         if getattr(self._thread, "writes", False):
@@ -144,7 +144,7 @@ class Connections:
         raise StoreError("the database cannot be reached (check the server)")
 
     @contextmanager
-    def translated(self) -> Iterator[None]:
+    def translated(self) -> Generator[None, None, None]:
         """Turns errors of the driver into ours."""
         try:
             yield
@@ -174,8 +174,3 @@ class Connections:
         if self._process == os.getpid():
             self._readers.close()
             self._writers.close()
-
-
-def literal(statement: str) -> LiteralString:
-    """A statement that was put together from constants and a quoted schema."""
-    return cast("LiteralString", statement)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import select
+import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 
 import psycopg
 
@@ -31,7 +33,7 @@ class Listener:
         self._ttl = ttl
         self._erased = erased
         self._stop = threading.Event()
-        self._connection: Connection | None = None
+        self._wake, self._woken = socket.socketpair()
         self._erasures = -1
         self._heard = 0.0
         self.latest = -1
@@ -52,7 +54,6 @@ class Listener:
         while not self._stop.is_set():
             try:
                 with closing(self._connections.connect()) as connection:
-                    self._connection = connection
                     connection.execute(f"LISTEN {self._channel}".encode())
                     self._look(connection)
                     wait = _SHORTEST
@@ -65,7 +66,8 @@ class Listener:
 
     def _listen(self, connection: Connection) -> None:
         while not self._stop.is_set():
-            for message in connection.notifies(timeout=self._ttl, stop_after=1):
+            select.select([connection.fileno(), self._woken.fileno()], [], [], self._ttl)
+            for message in connection.notifies(timeout=0):
                 what, _, number = message.payload.partition(" ")
                 if what == "erased":
                     self._erased()
@@ -90,10 +92,9 @@ class Listener:
 
     def close(self) -> None:
         """Stop the thread."""
+        if self._stop.is_set():
+            return
         self._stop.set()
-        connection = self._connection
-        if connection is not None:
-            with suppress(psycopg.Error):
-                # Wakes the thread from its wait; closing the connection under it would not.
-                connection.cancel_safe(timeout=1.0)
-        self._thread.join(self._ttl + 1.0)
+        self._wake.close()
+        self._thread.join(self._ttl + _LONGEST)
+        self._woken.close()

@@ -165,7 +165,7 @@ class PostgresTransaction:
             "SELECT identity, id FROM {s}.items WHERE tenant = %s AND identity = ANY(%s::bytea[])",
             (self._scope, list(dict.fromkeys(identities))),
         )
-        return dict(rows)  # type: ignore[arg-type]
+        return dict(rows)
 
     def insert(self, rows: Sequence[NewRow]) -> list[str]:
         require_owned(rows, self._tenant)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import Any, Literal
@@ -80,7 +80,7 @@ class SqliteBackend:
         self._erased = -1
 
     @contextmanager
-    def write(self, tenant: str | None, *, exclusive: bool = False) -> Iterator[SqliteTransaction]:
+    def write(self, tenant: str | None, *, exclusive: bool = False) -> Generator[SqliteTransaction, None, None]:
         # Every writer of a file is alone in it, so an exclusive write needs nothing more.
         scope = scope_key(tenant)
         with self._connections.writing() as connection:
@@ -386,7 +386,7 @@ class SqliteBackend:
     def audit(self, tenants: Tenants) -> Iterator[tuple[str, str]]:
         # A connection of its own, which reads text that is no valid UTF-8 as well.
         with self._connections.translated(), closing(self._connections.connect()) as connection:
-            connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+            connection.text_factory = _any_text
             for scope in scope_keys(tenants):
                 rows = connection.execute(
                     "SELECT id, tenant, type, source, session, seq, subject, key, expires_at, text, record "
@@ -407,6 +407,10 @@ class SqliteBackend:
     def close(self) -> None:
         self._cache.clear()
         self._connections.close()
+
+
+def _any_text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
 
 
 def _document(row: tuple[str, str, str, str | None, int, str]) -> Document:

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 from rung.errors import StoreBusyError, StoreError
@@ -79,7 +79,7 @@ class Connections:
             raise StoreError(f"the store `{self.path}` is closed (open it again)")
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Generator[sqlite3.Connection, None, None]:
         """The writing connection inside a transaction that began with `BEGIN IMMEDIATE`.
 
         A deferred BEGIN would read first and then fail to become a writer, whatever the timeout.
@@ -105,7 +105,7 @@ class Connections:
             self._writing.release()
 
     @contextmanager
-    def alone(self) -> Iterator[sqlite3.Connection]:
+    def alone(self) -> Generator[sqlite3.Connection, None, None]:
         """The writing connection outside a transaction, for what may not run in one."""
         self._ready()
         if not self._writing.acquire(timeout=self._busy_timeout):
@@ -117,7 +117,7 @@ class Connections:
             self._writing.release()
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Generator[sqlite3.Connection, None, None]:
         """A reading connection; each statement on it sees what was committed before it."""
         self._ready()
         if not self._lending.acquire(timeout=self._busy_timeout):
@@ -146,7 +146,7 @@ class Connections:
         )
 
     @contextmanager
-    def translated(self) -> Iterator[None]:
+    def translated(self) -> Generator[None, None, None]:
         """Turns errors of the driver into ours."""
         try:
             yield

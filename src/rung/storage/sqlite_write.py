@@ -149,12 +149,11 @@ class SqliteTransaction:
         return ids
 
     def _next_ordinals(self, count: int) -> int:
-        if self._ordinal is None:
-            last = self._connection.execute("SELECT MAX(ordinal) FROM items").fetchone()[0]
-            self._ordinal = last or 0
-        first = self._ordinal + 1
-        self._ordinal += count
-        return first
+        last = self._ordinal
+        if last is None:
+            last = int(self._connection.execute("SELECT MAX(ordinal) FROM items").fetchone()[0] or 0)
+        self._ordinal = last + count
+        return last + 1
 
     def _columns(self, ordinal: int, row: NewRow) -> tuple[Any, ...]:
         text, record = pack(row.item)

@@ -16,9 +16,10 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -74,9 +75,7 @@ def make_item(
     """A sealed item with the least that an item needs."""
     labels = Labels(tenant=tenant, subject=subject)
     return sealed(
-        ContextItem(
-            type=type, id=item_id, source=source, _body=text, labels=labels, created=created, **fields
-        )
+        ContextItem(type=type, id=item_id, source=source, _body=text, labels=labels, created=created, **fields)
     )
 
 
@@ -107,7 +106,7 @@ def equal(actual: object, expected: object, rule: str) -> None:
 
 
 @contextmanager
-def refused(error: type[Exception], rule: str) -> Iterator[None]:
+def refused(error: type[Exception], rule: str) -> Generator[None, None, None]:
     """AssertionError with the rule unless this error is raised."""
     try:
         yield
@@ -117,7 +116,7 @@ def refused(error: type[Exception], rule: str) -> Iterator[None]:
 
 
 @contextmanager
-def opened(open_handle: OpenHandle, count: int = 1, busy_timeout: float = 30.0) -> Iterator[list[Backend]]:
+def opened(open_handle: OpenHandle, count: int = 1, busy_timeout: float = 30.0) -> Generator[list[Backend], None, None]:
     """Handles that are closed afterwards."""
     handles = [open_handle(busy_timeout=busy_timeout) for _ in range(count)]
     try:
@@ -226,36 +225,37 @@ def what_cannot_be_kept_everywhere_is_refused(open_handle: OpenHandle) -> None:
     """NUL and lone surrogates are refused by each backend alike, wherever they stand; nothing is written."""
     with opened(open_handle) as (backend,):
         for bad in ("head\x00tail", "place \udc81 name", "icon \ud83d broken"):
-            for fields in (
-                {"text": bad}, {"source": bad}, {"key": bad},
-                {"session": bad}, {"tenant": bad}, {"subject": bad},
-            ):  # fmt: skip
-                item = (
-                    make_item("bad", **{"text": "good", **fields})
-                    if bad.isascii()
-                    else _unsealed("bad", fields)
-                )
-                with refused(InputError, f"{bad!r} in {next(iter(fields))}"):
-                    good = (
-                        make_item("good", tenant=item.labels.tenant) if fields.get("tenant") is None else item
-                    )
-                    add(backend, good, item, tenant=item.labels.tenant)
+            for field in ("text", "source", "key", "session", "tenant", "subject"):
+                item = _holding(field, bad)
+                with refused(InputError, f"{bad!r} as {field}"), backend.write(item.labels.tenant) as tx:
+                    if field != "tenant":
+                        tx.insert([row(make_item("good"))])
+                    tx.insert([row(item)])
+            with refused(InputError, f"{bad!r} as a document's id"), backend.write("a") as tx:
+                tx.put(Document(kind="k", id=bad, body=""))
+            with refused(InputError, f"{bad!r} in the log"), backend.write("a") as tx:
+                tx.log([LogEntry(at=NOW, kind="k", body=bad)])
+            with refused(InputError, f"{bad!r} in an event"), backend.write("a") as tx:
+                tx.emit(Event(at=NOW, source=bad))
+            with refused(InputError, f"{bad!r} as a session"), backend.write("a") as tx:
+                tx.next_seq(bad, 1)
             equal(backend.get(["bad", "good", bad], ("a", bad)), {}, "nothing was written")
             equal(backend.session_items(bad, ("a",)), [], "such a name finds nothing")
+            equal(list(backend.items(("a",), key=bad)), [], "such a key finds nothing")
+            equal(backend.document("k", bad, ("a",)), None, "such an id finds nothing")
 
 
-def _unsealed(item_id: str, fields: dict[str, str]) -> ContextItem[Any]:
-    text, tenant = fields.get("text", "good"), fields.get("tenant", "a")
-    rest = {name: value for name, value in fields.items() if name in ("key", "session")}
-    labels = Labels(tenant=tenant, subject=fields.get("subject"))
+def _holding(field: str, bad: str) -> ContextItem[Any]:
+    values = {"text": "good", "source": "x", "key": "k", "session": "s", "tenant": "a", "subject": "u", field: bad}
     return ContextItem(
         type=ToolOutput,
-        id=item_id,
-        source=fields.get("source", "x"),
-        _body=text,
-        labels=labels,
+        id="bad",
+        source=values["source"],
+        _body=values["text"],
+        labels=Labels(tenant=values["tenant"], subject=values["subject"]),
+        session=values["session"],
+        key=values["key"],
         created=NOW,
-        **rest,
     )
 
 
@@ -296,9 +296,7 @@ def session_order_is_the_sequence(open_handle: OpenHandle) -> None:
             add(
                 backend,
                 *(
-                    make_item(
-                        f"{(n * 7919) % 1000}-{n}", session="s", seq=n, created=NOW - timedelta(seconds=n)
-                    )
+                    make_item(f"{(n * 7919) % 1000}-{n}", session="s", seq=n, created=NOW - timedelta(seconds=n))
                     for n in numbers
                 ),
                 make_item(f"other-{start}", session="s2", seq=start + 1),
@@ -358,9 +356,7 @@ def an_identity_is_taken_once(open_handle: OpenHandle) -> None:
             )
         with other.write("b") as tx:
             equal(tx.identities([key("same")]), {}, "an identity is known in its own tenant only")
-            equal(
-                tx.insert([row(make_item("b1", tenant="b"), "c", "same")]), ["b1"], "each tenant has its own"
-            )
+            equal(tx.insert([row(make_item("b1", tenant="b"), "c", "same")]), ["b1"], "each tenant has its own")
         found = backend.get(["first", "second", "fourth", "fifth"], ("a",))
         equal(list(found), ["first"], "what lost is not stored")
         equal(backend.children(["p"], ("a",)), {}, "what lost is nobody's child")
@@ -502,9 +498,7 @@ def documents_count_versions(open_handle: OpenHandle) -> None:
             with other.write("a") as tx:
                 tx.put(Document(kind="k", id="d", body="no"), expected=7)
         except ConflictError as problem:
-            equal(
-                (problem.fields["expected"], problem.fields["actual"]), (7, 3), "the error has both versions"
-            )
+            equal((problem.fields["expected"], problem.fields["actual"]), (7, 3), "the error has both versions")
         stored = Document(kind="k", id="d", tenant="a", version=3, body="2")
         equal(backend.document("k", "d", ("a",)), stored, "what is read is what was written last")
         with refused(ConflictError, "a document that is not there"), other.write("a") as tx:
@@ -533,6 +527,7 @@ def the_log_is_a_chain(open_handle: OpenHandle) -> None:
                 entries = [LogEntry(at=NOW, kind=f"k{i}", body=f'{{"n":{number},"i":{i}}}') for i in range(3)]
                 tx.log(entries[:2])
                 tx.log(entries[2:])
+        chain: list[LogEntry] = []
         for tenant in "ab":
             chain = list(other.logged((tenant,)))
             equal(len(chain), 9, "every entry is there")
@@ -585,9 +580,7 @@ def revoked_items_stay_readable(open_handle: OpenHandle) -> None:
         equal(list(other.get(["i1"], ("a",))), ["i1"], "it stays readable")
 
 
-def _events(
-    backend: Backend, tenants: Tenants, count: int, after: int = 0, wait: float = 10.0
-) -> list[Event]:
+def _events(backend: Backend, tenants: Tenants, count: int, after: int = 0, wait: float = 10.0) -> list[Event]:
     deadline = time.monotonic() + wait
     while True:
         found = backend.events(tenants, after=after)
@@ -627,12 +620,8 @@ def tenants_never_cross(open_handle: OpenHandle) -> None:
             with writer.write(tenant) as tx:
                 equal(tx.next_seq("s", 2), 1, "sessions of two tenants are two sessions")
                 equal(tx.origins([key("c")], (tenant,)), {}, "origins of another tenant are not seen")
-                first = make_item(
-                    f"{number}-1", f"secret {number}", tenant=tenant, session="s", seq=1, key="k"
-                )
-                second = make_item(
-                    f"{number}-2", tenant=tenant, session="s", seq=2, derived_from=("0-1", first.id)
-                )
+                first = make_item(f"{number}-1", f"secret {number}", tenant=tenant, session="s", seq=1, key="k")
+                second = make_item(f"{number}-2", tenant=tenant, session="s", seq=2, derived_from=("0-1", first.id))
                 ids = tx.insert([row(first, "c", "i"), row(second)])
                 equal(ids, [first.id, second.id], "identities of two tenants do not meet")
                 tx.put(Document(kind="k", id="d", session="s", body=str(number)), expected=0)
@@ -641,9 +630,7 @@ def tenants_never_cross(open_handle: OpenHandle) -> None:
                 tx.emit(Event(at=NOW, source=str(number)))
                 own = [text.text for text in tx.texts_since(0, frozenset({"tool_output"}), (tenant,))]
                 equal(own, [f"secret {number}", "text"], "texts of another tenant are not seen")
-                equal(
-                    tx.erase([f"{n}-1" for n in range(number)], NOW, "no"), [], "another's cannot be erased"
-                )
+                equal(tx.erase([f"{n}-1" for n in range(number)], NOW, "no"), [], "another's cannot be erased")
         every = [f"{number}-{place}" for number in range(len(LOOKALIKES)) for place in (1, 2)]
         equal(reader.tenants(), tuple(sorted(name for name in LOOKALIKES if name is not None)), "tenants()")
         for number, tenant in enumerate(LOOKALIKES):
@@ -656,9 +643,7 @@ def tenants_never_cross(open_handle: OpenHandle) -> None:
             equal([stored.item.id for stored in reader.rows(only)], own, f"rows of {tenant!r}")
             equal(reader.children(["0-1"], only), {"0-1": (own[1],)}, f"children in {tenant!r}")
             equal(reader.revoked(every, only), {own[0]: str(number)}, f"revoked in {tenant!r}")
-            equal(
-                [event.source for event in _events(reader, only, 1)], [str(number)], f"events of {tenant!r}"
-            )
+            equal([event.source for event in _events(reader, only, 1)], [str(number)], f"events of {tenant!r}")
             equal([entry.body for entry in reader.logged(only)], [str(number)], f"log of {tenant!r}")
             found = reader.document("k", "d", only)
             equal(None if found is None else found.body, str(number), f"document of {tenant!r}")
@@ -675,16 +660,12 @@ def a_write_belongs_to_one_tenant(open_handle: OpenHandle) -> None:
         for tenant, other in (("a", "b"), ("a", None), (None, "a")):
             with refused(ScopeError, "an item of another tenant"):
                 add(backend, make_item("x", tenant=other), tenant=tenant)
-        for kind in (
-            lambda tx: tx.put(Document(kind="k", id="d", tenant="b", body="")),
-            lambda tx: tx.log([LogEntry(at=NOW, tenant="b", kind="k", body="")]),
-            lambda tx: tx.emit(Event(at=NOW, tenant="b")),
-        ):  # type: Callable[[Transaction], Any]
-            with (
-                refused(ScopeError, "a document, entry or event of another tenant"),
-                backend.write("a") as tx,
-            ):
-                kind(tx)
+        with refused(ScopeError, "a document of another tenant"), backend.write("a") as tx:
+            tx.put(Document(kind="k", id="d", tenant="b", body=""))
+        with refused(ScopeError, "a log entry of another tenant"), backend.write("a") as tx:
+            tx.log([LogEntry(at=NOW, tenant="b", kind="k", body="")])
+        with refused(ScopeError, "an event of another tenant"), backend.write("a") as tx:
+            tx.emit(Event(at=NOW, tenant="b"))
         equal(backend.tenants(), (), "nothing was written")
 
 
@@ -796,9 +777,7 @@ def erased_items_leave_tombstones(open_handle: OpenHandle) -> None:
                 "nor by its keys",
             )
             equal(handle.children(["i1", "p"], ("a",)), {"i1": ("i2",), "p": ("i1",)}, "its lineage stays")
-            equal(
-                [(e.item_id, e.reason) for e in handle.events(("a",))], [("i1", "erased")], "an event tells"
-            )
+            equal([(e.item_id, e.reason) for e in handle.events(("a",))], [("i1", "erased")], "an event tells")
             equal(handle.tombstones(("b", None)), {}, "a tombstone is its tenant's")
             stone = handle.tombstones(("a",), ["i1", "i2"])["i1"]
             expected = Tombstone(
@@ -816,9 +795,7 @@ def erased_items_leave_tombstones(open_handle: OpenHandle) -> None:
             equal(stone, expected, "what remains")
             equal(handle.tombstones(("a",)), {"i1": expected}, "all tombstones")
             equal(list(handle.audit(("a",))), [], "what is left verifies")
-            equal(
-                [(c.items, c.erased) for c in handle.census(("a",))], [(2, 1)], "the census counts it apart"
-            )
+            equal([(c.items, c.erased) for c in handle.census(("a",))], [(2, 1)], "the census counts it apart")
         add_rows(backend, "a", row(make_item("i4"), "c", "i"))
         with refused(ConflictError, "the id of an erased item stays taken"):
             add(backend, make_item("i1"))
@@ -878,12 +855,10 @@ def an_exclusive_write_runs_alone(open_handle: OpenHandle) -> None:
                 add(other, make_item(f"{prefix}{name}", tenant=name), tenant=name)
                 ended.append("other")
 
-            threads = []
+            threads: list[threading.Thread] = []
             with backend.write(tenant, exclusive=True) as tx:
                 for name in others:
-                    threads.append(
-                        threading.Thread(target=write_there, args=(name, f"{tenant}-", ended, other))
-                    )
+                    threads.append(threading.Thread(target=write_there, args=(name, f"{tenant}-", ended, other)))
                     threads[-1].start()
                 time.sleep(0.15)
                 tx.insert([row(make_item(f"{tenant}-own", tenant=tenant))])
@@ -903,9 +878,7 @@ def an_exclusive_write_sees_what_came_before(open_handle: OpenHandle) -> None:
             def protected(content: str = content, seen: list[bool] = seen) -> None:
                 with backend.write("a", exclusive=True) as tx:
                     origins = tx.origins([key(content)], ("a", None))
-                    texts = [
-                        text.item_id for text in tx.texts_since(0, frozenset({"tool_output"}), ("a", None))
-                    ]
+                    texts = [text.item_id for text in tx.texts_since(0, frozenset({"tool_output"}), ("a", None))]
                     seen.append(bool(origins))
                     equal(f"u-{content}" in texts, bool(origins), "origins and texts agree")
                     if not origins:
@@ -960,7 +933,7 @@ def the_first_registration_wins(open_handle: OpenHandle) -> None:
                 new = row(make_item(f"{attempt}-{number}"), "c", f"same {attempt}")
                 ids.extend(add_rows(handles[number % 2], "a", new))
 
-            in_threads([lambda number=number: register(number) for number in range(12)])
+            in_threads([partial(register, number) for number in range(12)])
             equal(len(set(ids)), 1, "all are told the same id")
             stored = handles[0].get([f"{attempt}-{number}" for number in range(12)], ("a",))
             equal(list(stored), [ids[0]], "and that one is stored")
@@ -989,7 +962,7 @@ def turns_stay_together(open_handle: OpenHandle) -> None:
                         ]
                     )
 
-        in_threads([lambda number=number: write_turns(number) for number in range(8)])
+        in_threads([partial(write_turns, number) for number in range(8)])
         items = handles[0].session_items("s", ("a",))
         expected = sum(2 + (number + turn) % 3 for number in range(8) for turn in range(5))
         equal([item.seq for item in items], list(range(1, expected + 1)), "no number is lost or doubled")
@@ -1014,9 +987,7 @@ def many_threads_never_see_another_tenant(
                     seq = tx.next_seq(session, 2)
                     origins = tx.origins([key("same")], (tenant,)).get(key("same"), ())
                     equal({o.tenant for o in origins} <= {tenant}, True, "origins are the tenant's")
-                    one = make_item(
-                        f"{number}-{turn}-1", f"of {tenant}", tenant=tenant, session=session, seq=seq
-                    )
+                    one = make_item(f"{number}-{turn}-1", f"of {tenant}", tenant=tenant, session=session, seq=seq)
                     two = make_item(
                         f"{number}-{turn}-2", f"of {tenant}", tenant=tenant, session=session, seq=seq + 1,
                         derived_from=("shared parent", one.id),
@@ -1036,7 +1007,7 @@ def many_threads_never_see_another_tenant(
                         equal(item.labels.tenant, tenant, "children are the tenant's")
                 equal({e.tenant for e in backend.logged((tenant,))}, {tenant}, "the log is the tenant's")
 
-        in_threads([lambda number=number: work(number) for number in range(threads)])
+        in_threads([partial(work, number) for number in range(threads)])
         from rung.storage.chain import broken_links
 
         written = 0
