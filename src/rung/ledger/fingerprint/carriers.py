@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .encodings import BASE64, CLASSES, FOLLOWS, OTHER, SKIP, base64_values, hex_values, joined_bytes, text_runs
+from .fold import fold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,13 +109,21 @@ def _refined(pairs: NDArray[np.uint16], spacing: int, good: NDArray[np.bool_], r
 
 
 def _holds_text(values: Bytes, place: int, least: int, rot13: bool) -> bool:
-    """Whether the groups around a place carry a run of text; a last incomplete group may be missing from it."""
-    reach = (least // 3 + 2) * 4
-    around = values[place % 4 if place < reach else place - reach : place + 3 * reach]
-    around = around[: len(around) // 4 * 4]
-    if rot13:
-        around = _rot13_values()[around]
-    return bool(text_runs(joined_bytes(around.reshape(-1, 4)), least - 2))
+    """Whether the groups around a place carry enough letters and digits; a last incomplete group may be missing."""
+    reach = (least // 3 + 2) * 8
+    while True:
+        low, high = place % 4 if place < reach else place - reach, place + reach
+        around = values[low:high]
+        around = around[: len(around) // 4 * 4]
+        data = joined_bytes((_rot13_values()[around] if rot13 else around).reshape(-1, 4))
+        is_cut = False
+        for start, end in text_runs(data, least - 2):
+            if len(fold(data[start:end].tobytes().decode("utf-8", "ignore"))) >= least - 2:
+                return True
+            is_cut |= (start == 0 and low >= 4) or (end == len(data) and high < len(values))
+        if not is_cut:
+            return False
+        reach *= 2
 
 
 @cache

@@ -38,18 +38,20 @@ TOKEN_LENGTH = 24
 
 _ADDRESS = re.compile(r"://([^\s/?#\"'<>()\[\]{}|\\^`]+)([^\s\"'<>()\[\]{}|\\^`]*)")
 _SCHEMES = ("http", "https", "ftp", "ws", "wss")
-_EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@((?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24})(?![\w-])")
+_MAILBOX = re.compile(r"[\w.+%-]{1,64}$")
+_MAIL_DOMAIN = re.compile(r"(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
 _IBAN = re.compile(
     r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{4}){2,7}"
     r"(?:[ -]?[A-Za-z0-9]{1,3})?(?![A-Za-z0-9])"
 )
-# No look-behind: a pattern that begins with a digit is searched for much faster.
-_NUMBER = re.compile(r"[0-9](?:[ -]?[0-9]){8,63}(?![\w]|[.,][0-9])", re.ASCII)
+_NUMBER = re.compile(r"[0-9](?:[ -]?[0-9]){8,63}")
+_INNER = ("_", ".", ",")
+_FRACTION = re.compile(r"[.,][0-9]|_")
 _DATE = re.compile(
     r"(?:19|20)[0-9][0-9][-./]?(?:0[1-9]|1[0-2])[-./]?(?:0[1-9]|[12][0-9]|3[01])(?:[ \-./]|[0-9]{2,9}$|$)"
 )
-_HEX = re.compile(r"(?<![A-Za-z0-9])(?:0x)?[0-9A-Fa-f]{4,512}(?:-[0-9A-Fa-f]{2,64}){0,8}(?![A-Za-z0-9])")
-_TOKEN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,512}(?![A-Za-z0-9+/_-])")
+_HEX = re.compile(r"[0-9A-Fa-f]{4,512}(?:-[0-9A-Fa-f]{2,64}){0,8}")
+_LONGEST_TOKEN = 512
 
 
 def _marks(chars: str) -> bytes:
@@ -58,7 +60,6 @@ def _marks(chars: str) -> bytes:
 
 _DIGIT_BYTES = _marks(string.digits + " -")
 _NO_DIGITS = bytes(byte for byte in range(256) if chr(byte) not in string.digits)
-_LONG_MARKS = re.compile(b"\x01{%d,}" % NUMBER_DIGITS)
 _HEX_BYTES = _marks(string.hexdigits + "-")
 _WORD_BYTES = _marks(string.ascii_letters + string.digits + "+/_-")
 _LETTER_OR_DIGIT = bytes(
@@ -97,9 +98,9 @@ def with_literals(joint: Joint) -> list[int]:
     ):
         found.update(joint.holders(run, joint.data.translate(table)))
     marks = joint.data.translate(_DIGIT_BYTES)
-    for long in _LONG_MARKS.finditer(marks):
-        if len(joint.data[long.start() : long.end()].translate(None, _NO_DIGITS)) >= NUMBER_DIGITS:
-            found.add(joint.owner(long.start()))
+    for start, end in _spans(marks, NUMBER_DIGITS):
+        if len(joint.data[start:end].translate(None, _NO_DIGITS)) >= NUMBER_DIGITS:
+            found.add(joint.owner(start))
     return sorted(found)
 
 
@@ -131,26 +132,38 @@ def _is_first_party(host: str | None, patterns: Sequence[str]) -> bool:
 
 
 def _ascii_literals(text: str) -> list[Literal]:
-    found: list[Literal] = []
-    if "://" in text:
-        found += _urls(text)
-    if "@" in text:
-        found += (
-            Literal(kind="email", value=m[0].casefold(), span=m.span(), host=m[1].lower())
-            for m in _EMAIL.finditer(text)
-        )
     data = text.encode("ascii", "replace")
-    run = b"\x01" * NUMBER_DIGITS
-    # The second look, without the separators, is slower and rarely needed.
-    if run in data.translate(_DIGIT_BYTES) and run in data.translate(_DIGIT_BYTES, b" -"):
-        found += _numbers(text)
+    found = [*_urls(text), *_emails(text)]
+    for start, end in _spans(data.translate(_DIGIT_BYTES), NUMBER_DIGITS):
+        found += _numbers(text, start, end)
     if b"aa00" in data.translate(_LETTER_OR_DIGIT):
         found += _ibans(text)
-    if b"\x01" * HEX_DIGITS in data.translate(_HEX_BYTES):
-        found += _hexes(text)
-    if b"\x01" * TOKEN_LENGTH in data.translate(_WORD_BYTES):
-        found += _tokens(text)
+    for start, end in _spans(data.translate(_HEX_BYTES), HEX_DIGITS):
+        found += _hexes(text, start, end)
+    for start, end in _spans(data.translate(_WORD_BYTES), TOKEN_LENGTH):
+        found += _tokens(text, start, end)
     return sorted(found, key=lambda literal: (literal.span[0], -literal.span[1]))
+
+
+def _spans(marks: bytes, least: int) -> Iterator[tuple[int, int]]:
+    """Stretches of at least `least` marks."""
+    pattern = b"\x01" * least
+    start = marks.find(pattern)
+    while start >= 0:
+        end = marks.find(b"\0", start)
+        end = len(marks) if end < 0 else end
+        yield start, end
+        start = marks.find(pattern, end)
+
+
+def _emails(text: str) -> Iterator[Literal]:
+    at = text.find("@")
+    while at >= 0:
+        before, after = _MAILBOX.search(text, max(at - 64, 0), at), _MAIL_DOMAIN.match(text, at + 1)
+        if before and after:
+            value = f"{before[0]}@{after[0]}".casefold()
+            yield Literal(kind="email", value=value, span=(before.start(), after.end()), host=after[0].lower())
+        at = text.find("@", at + 1)
 
 
 def _urls(text: str) -> Iterator[Literal]:
@@ -167,14 +180,14 @@ def _urls(text: str) -> Iterator[Literal]:
             yield Literal(kind="url", value=value, span=(m.start() - len(scheme[0]), end), host=host.partition(":")[0])
 
 
-def _numbers(text: str) -> Iterator[Literal]:
-    for m in _NUMBER.finditer(text):
-        before = text[m.start() - 1 : m.start()]
-        if before.isalnum() or before in ("_", ".", ","):
+def _numbers(text: str, start: int, end: int) -> Iterator[Literal]:
+    for m in _NUMBER.finditer(text, start, end):
+        around = text[max(m.start() - 1, 0) : m.start()], text[m.end() : m.end() + 2]
+        if around[0].isalnum() or around[0] in _INNER or around[1][:1].isalnum() or _FRACTION.match(around[1]):
             continue
-        value = re.sub(r"\D", "", m[0])
+        value = m[0].replace(" ", "").replace("-", "")
         # A date and a round number are no one's account.
-        if len(value) >= NUMBER_DIGITS and len(set(value)) > 2 and not _DATE.match(m[0]):
+        if len(set(value)) > 2 and not _DATE.match(m[0]):
             yield Literal(kind="number", value=value, span=m.span())
 
 
@@ -192,16 +205,24 @@ def _iban_checks(value: str) -> bool:
     return int("".join(str(int(c, 36)) for c in value[4:] + value[:4])) % 97 == 1
 
 
-def _hexes(text: str) -> Iterator[Literal]:
-    for m in _HEX.finditer(text):
+def _hexes(text: str, start: int, end: int) -> Iterator[Literal]:
+    if text[end : end + 1].isalnum():
+        # The hex digits are the beginning of a word.
+        end = text.rfind("-", start, end)
+    first = start
+    if text[start - 2 : start].lower() == "0x":
+        first = start - 2
+    elif start and text[start - 1].isalnum():
+        start = first = text.find("-", start, end) + 1 or end
+    for m in _HEX.finditer(text, start, end):
         value = m[0].lower().removeprefix("0x").replace("-", "")
         if len(value) >= HEX_DIGITS and not value.isdigit() and not value.isalpha():
-            yield Literal(kind="hex", value=value, span=m.span())
+            yield Literal(kind="hex", value=value, span=(first if m.start() == start else m.start(), m.end()))
 
 
-def _tokens(text: str) -> Iterator[Literal]:
-    for m in _TOKEN.finditer(text):
-        value = m[0].rstrip("-_")
-        mixed = re.search("[a-z]", value) and re.search("[A-Z]", value)
-        if mixed and sum(c.isdigit() for c in value) >= 3 and "//" not in value:
-            yield Literal(kind="token", value=value, span=m.span())
+def _tokens(text: str, start: int, end: int) -> Iterator[Literal]:
+    value = text[start:end].strip("-_/")
+    mixed = re.search("[a-z]", value) and re.search("[A-Z]", value)
+    if mixed and len(value) <= _LONGEST_TOKEN and sum(c.isdigit() for c in value) >= 3 and "//" not in value:
+        at = text.index(value, start)
+        yield Literal(kind="token", value=value, span=(at, at + len(value)))
