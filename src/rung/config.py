@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from rung.errors import ConfigError, kind, names
+from rung.errors import ConfigError, InputError, kind, names
 from rung.ledger.channels import InstructionSource
 from rung.policy.load import convert, policy_from, read_toml
 from rung.policy.rules import PolicySet
-from rung.sources.protocol import ContextSource
+from rung.records.clock import Clock, aware_utc, system_clock
+from rung.records.draft import Draft
+from rung.sources.protocol import ContextSource, Fetch
 from rung.sources.simple import MemoryFile, ToolResultFile
 from rung.sources.system import SystemPrompt
 from rung.sources.transcript import TranscriptFile
+
+if TYPE_CHECKING:
+    from rung.knowledge import KnowledgeBase
 
 KINDS = ("documents", "memories", "tool_result", "transcript")
 
@@ -30,6 +36,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         intent: the intent that is used by default.
         store: path or address of the store; empty: this process's memory.
         tenant, subject, session: whose turn it is.
+        now: a fixed moment in the place of the clock, for replays and examples (`2025-11-25T10:06:00Z`).
     """
 
     system: str | None = None
@@ -40,6 +47,14 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tenant: str | None = None
     subject: str | None = None
     session: str | None = None
+    now: datetime | None = None
+
+    def clock(self) -> Clock:
+        """The store's clock: the real one, or the fixed moment."""
+        if self.now is None:
+            return system_clock
+        moment = self.now
+        return lambda: moment
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,11 +80,72 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Feed(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a source's data comes from: its kind and path."""
+    """Where a source's data comes from: its kind and path; of documents also where their index is kept."""
 
     name: str
     kind: Literal["documents", "memories", "tool_result", "transcript"]
     path: Path
+    index: Path | None = None
+
+
+class DocumentFolder:
+    """A folder of documents as a source of passages. Files that changed are read again before each search.
+
+    Args:
+        name: the source's name.
+        folder: Markdown, text, HTML and PDF files, in subfolders too.
+        index: a file that keeps what was read, so that the next process reads only what changed; None: memory.
+        minimum: the least score of a passage; None: the knowledge base's own.
+    """
+
+    def __init__(
+        self, name: str, folder: Path, *, index: Path | None = None, minimum: float | None = None
+    ) -> None:
+        self._name, self.folder, self._index, self._minimum = name, folder, index, minimum
+        self._base: KnowledgeBase | None = None
+        self._is_read = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def read(self, progress: Callable[[int, int, str], None] | None = None) -> KnowledgeBase:
+        """Take in what is new or changed; `progress` is told (files done, files, the present one).
+
+        Raises:
+            InputError: a file cannot be read.
+            StoreError: the index cannot be written.
+        """
+        from rung.knowledge import KnowledgeBase
+
+        if self._base is None:
+            if self._index is not None:
+                self._index.parent.mkdir(parents=True, exist_ok=True)
+            self._base = KnowledgeBase.open(":memory:" if self._index is None else self._index)
+        self._base.sync(self.folder, progress=progress)
+        self._is_read = True
+        return self._base
+
+    def fetch(self, want: Fetch) -> list[Draft]:
+        """The passages that fit the request, best first, each as Evidence with its document's id and section."""
+        from rung.knowledge import KnowledgeSource
+
+        base = self._base if self._is_read and self._base is not None else self.read()
+        self._is_read = False
+        found = KnowledgeSource(base, self._name, minimum=self._minimum).fetch(want)
+        # A copy of a folder has new file times. Nothing was seen after the turn's own moment.
+        return [
+            msgspec.structs.replace(draft, observed_at=want.now)
+            if draft.observed_at is not None and draft.observed_at > want.now
+            else draft
+            for draft in found
+        ]
+
+    def close(self) -> None:
+        """Close the index; a later search opens it again."""
+        if self._base is not None:
+            self._base.close()
+        self._base, self._is_read = None, False
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +174,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
     def sources(self) -> list[ContextSource]:
         """The sources of a turn, the transcript apart."""
-        return [_source(feed) for feed in self.feeds if feed.kind != "transcript"]
+        return [_source(feed, self.policy) for feed in self.feeds if feed.kind != "transcript"]
 
 
 def load_configuration(path: str | Path) -> Configuration:
@@ -116,6 +192,11 @@ def load_configuration(path: str | Path) -> Configuration:
         if not isinstance(table, Mapping):
             raise ConfigError(f"`{name}` is of kind {kind(table)}, not a table (write `[{name}]`)", path=name)
     agent = convert(own["agent"], Agent, "agent")
+    if agent.now is not None:
+        try:
+            agent = msgspec.structs.replace(agent, now=aware_utc(agent.now, "agent.now"))
+        except InputError as problem:
+            raise ConfigError(str(problem), path="agent.now") from None
     feeds, sources = _feeds(tables.pop("sources", {}), folder)
     policy = policy_from({**tables, "sources": sources}, origin=str(where))
     if agent.intent is not None and agent.intent not in policy.intents:
@@ -152,36 +233,39 @@ def _feeds(tables: object, folder: Path) -> tuple[list[Feed], dict[str, Any]]:
         if not isinstance(name, str) or not isinstance(table, Mapping):
             raise ConfigError(f"`sources.{name}` is of kind {kind(table)}, not a table", path=f"sources.{name}")
         rest: dict[str, Any] = {str(key): value for key, value in table.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        what, path = rest.pop("kind", None), rest.pop("path", None)
+        what, path, index = (rest.pop(field, None) for field in ("kind", "path", "index"))
         policies[name] = rest
-        if what is None and path is None:
+        if what is None and path is None and index is None:
             continue
-        feeds.append(_feed(name, what, path, folder))
+        feeds.append(_feed(name, what, path, index, folder))
     if sum(feed.kind == "transcript" for feed in feeds) > 1:
         raise ConfigError("two sources are of kind `transcript` (a turn has one conversation)", path="sources")
     return feeds, policies
 
 
-def _feed(name: str, what: object, path: object, folder: Path) -> Feed:
+def _feed(name: str, what: object, path: object, index: object, folder: Path) -> Feed:
+    place = f"sources.{name}"
     if what not in KINDS:
-        raise ConfigError(f"`sources.{name}.kind` is {what!r} (one of {names(KINDS)})", path=f"sources.{name}.kind")
+        given = "missing" if what is None else f"`{what}`"
+        raise ConfigError(f"`{place}.kind` is {given} (one of {names(KINDS)})", path=f"{place}.kind")
     if not isinstance(path, str) or not path:
-        raise ConfigError(
-            f"`sources.{name}.path` is missing (a path, relative to the file)", path=f"sources.{name}.path"
-        )
+        raise ConfigError(f"`{place}.path` is missing (a path, relative to the file)", path=f"{place}.path")
     full = folder / path
     if not full.exists():
+        raise ConfigError(f"`{place}.path`: `{path}` does not exist (correct the path)", path=f"{place}.path")
+    if full.is_dir() != (what == "documents"):
+        wanted, found = ("a folder", "a file") if what == "documents" else ("a file", "a folder")
+        raise ConfigError(f"`{place}.path`: `{path}` is {found} ({what} is {wanted})", path=f"{place}.path")
+    if index is not None and (what != "documents" or not isinstance(index, str) or not index):
         raise ConfigError(
-            f"`sources.{name}.path`: `{path}` does not exist (correct the path)", path=f"sources.{name}.path"
+            f"`{place}.index` is the path of the documents' index (leave it out of {what})", path=f"{place}.index"
         )
-    return Feed(name=name, kind=what, path=full)  # type: ignore[arg-type]
+    return Feed(name=name, kind=what, path=full, index=None if index is None else folder / str(index))  # type: ignore[arg-type]
 
 
-def _source(feed: Feed) -> ContextSource:
+def _source(feed: Feed, policy: PolicySet) -> ContextSource:
     if feed.kind == "memories":
         return MemoryFile(feed.name, feed.path)
     if feed.kind == "tool_result":
         return ToolResultFile(feed.name, feed.path)
-    from rung.knowledge import folder_source
-
-    return folder_source(feed.name, feed.path)
+    return DocumentFolder(feed.name, feed.path, index=feed.index, minimum=policy.source(feed.name).min_score)

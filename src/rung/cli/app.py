@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -16,9 +16,61 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 policy_app = typer.Typer(help="Explain and check policies.", no_args_is_help=True)
+store_app = typer.Typer(help="Ask a store what it holds, and look after it.", no_args_is_help=True)
 app.add_typer(policy_app, name="policy")
+app.add_typer(store_app, name="store")
+
+
+class UsageError(Exception):
+    """The command line itself is wrong; the message is one line."""
+
+
+def command() -> int:
+    """Run the command line of this process; its exit code.
+
+    Raises:
+        UsageError: no such command or option, or a missing argument.
+        RungError: what the command refused.
+    """
+    try:
+        code: Any = app(standalone_mode=False)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except typer.Exit as end:
+        return end.exit_code
+    except Exception as problem:
+        # typer carries its own copy of click, or uses the installed one, as its version has it.
+        tell = getattr(problem, "format_message", None)
+        if tell is None:
+            raise
+        context: Any = getattr(problem, "ctx", None)
+        path: str = "rung" if context is None else context.command_path
+        told = str(tell()).strip()
+        if type(problem).__name__ == "NoArgsIsHelpError":
+            typer.echo(told)
+            return 2
+        raise UsageError(f"{told[:1].lower()}{told[1:].rstrip('.')} (see `{path} --help`)") from None
+    return code if isinstance(code, int) else 0
+
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The rung.toml to use.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"rung {version('rung')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A typed context runtime for LLM agents."""
 
 
 @app.command()
@@ -39,22 +91,23 @@ def compile_command(
         Optional[str],  # noqa: UP045
         typer.Option(help="openai-chat, openai-responses, anthropic or text."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the manifest as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the manifest alone, as JSON.")] = False,
     request: Annotated[bool, typer.Option("--request", help="Print the request alone, as JSON.")] = False,
-    save: Annotated[Optional[Path], typer.Option(help="Keep the store and the turn in this file.")] = None,  # noqa: UP045
+    save: Annotated[Optional[Path], typer.Option(help="Keep items and turn in this file; the next turn goes on.")] = None,  # noqa: UP045
     out: Annotated[Optional[Path], typer.Option(help="Also write request and manifest into this folder.")] = None,  # noqa: UP045
 ) -> None:
-    """Compile a turn from real files; no model takes part. Prints the request, then its manifest."""
+    """Compile a turn from real files; no model takes part. Prints the messages, then why they are so."""
     from rung.cli.compile import run_compile
 
+    if json and request:
+        raise UsageError("`--json` and `--request` are both given (keep one)")
     run_compile(
         question,
         config=config,
         budget=budget,
         intent=intent,
         target=target,
-        as_json=json,
-        only_request=request,
+        show="manifest" if json else "request" if request else "all",
         save=save,
         out=out,
         echo=typer.echo,
@@ -72,6 +125,18 @@ def init(
     run_init(folder, force=force, echo=typer.echo)
 
 
+@app.command()
+def check(
+    paths: Annotated[list[Path], typer.Argument(help="Python files, or folders of them.")],
+    format: Annotated[str, typer.Option(help="How findings are written: text, json, sarif or github.")] = "text",
+    config: Annotated[Optional[Path], typer.Option("--config", "-c", help="A TOML file; default: pyproject.toml.")] = None,  # noqa: UP045
+) -> int:
+    """Find where text from tools, retrieval or memory is built into a prompt. The code is read, never run."""
+    from rung.check import run_check
+
+    return run_check(list(paths), format=format, config_path=config)
+
+
 @policy_app.command("explain")
 def policy_explain(
     file: Annotated[Path, typer.Argument(help="A policy or a rung.toml.")],
@@ -81,3 +146,43 @@ def policy_explain(
     from rung.policy.load import explain
 
     typer.echo(explain(read_any_policy(file)))
+
+
+Where = Annotated[str, typer.Argument(help="A store: the path of a SQLite file, or postgresql://…")]
+Tenant = Annotated[Optional[str], typer.Option(help="Whose part of the store; default: what belongs to no tenant.")]  # noqa: UP045
+
+
+@store_app.command("refusals")
+def store_refusals(where: Where, tenant: Tenant = None) -> None:
+    """List what was refused, or would have been under an enforced rule."""
+    from rung.cli.store import refusals
+
+    refusals(where, tenant, echo=typer.echo)
+
+
+@store_app.command("stats")
+def store_stats(where: Where, tenant: Tenant = None) -> None:
+    """Count what a store holds, by type and source."""
+    from rung.cli.store import stats
+
+    stats(where, tenant, echo=typer.echo)
+
+
+@store_app.command("turns")
+def store_turns(where: Where, tenant: Tenant = None) -> None:
+    """List the recorded turns; with `rung store turn` one of them in full."""
+    from rung.cli.store import turns
+
+    turns(where, tenant, echo=typer.echo)
+
+
+@store_app.command("turn")
+def store_turn(
+    where: Where,
+    turn: Annotated[str, typer.Argument(help="The turn's id, or its beginning.")],
+    tenant: Tenant = None,
+) -> None:
+    """Print a recorded turn's manifest."""
+    from rung.cli.store import turn as show
+
+    show(where, turn, tenant, echo=typer.echo)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rung.assembly.targets import TARGETS
+from rung.cli.show import counting, readable, waiting
 from rung.compiler.turn import Turn
-from rung.config import Configuration, load_configuration
+from rung.config import Configuration, DocumentFolder, load_configuration
 from rung.errors import ConfigError, names
 from rung.gather import compile_context
 from rung.policy.rules import TurnIntent
 from rung.records.item import ContextItem
+from rung.sources.protocol import ContextSource
 from rung.store import ContextStore
 
 
@@ -27,41 +29,67 @@ def run_compile(
     budget: int | None,
     intent: str | None,
     target: str | None,
-    as_json: bool,
-    only_request: bool,
+    show: Literal["all", "manifest", "request"],
     save: Path | None,
     out: Path | None,
     echo: Callable[[str], Any],
 ) -> None:
     """Compile a turn and print it."""
     found = load_configuration(config)
-    chosen = _intent(found, intent)
+    chosen = chosen_intent(found, intent)
     wanted = target or found.agent.target
     if wanted not in TARGETS:
         raise ConfigError(f"`target` is `{wanted}` (one of {names(TARGETS)})", path="target")
     if budget is not None and budget < 1:
         raise ConfigError(f"`--budget` is {budget} (give tokens, at least 1)", path="budget")
-    with open_store(found, save) as store:
-        with waiting(f"asking {len(found.sources())} sources"):
-            turn = asyncio.run(_turn(found, store, question, chosen, budget, wanted))
-        if save is not None or found.agent.store:
-            scoped(found, store).record(turn)
-    shown = turn.text if wanted == "text" else json.dumps(dict(turn.request), indent=2, ensure_ascii=False)
+    sources = found.sources()
+    try:
+        read_documents(sources, chosen)
+        with open_store(found, save) as store:
+            with waiting(f"asking {len(sources)} sources"):
+                turn = asyncio.run(_turn(found, store, sources, question, chosen, budget, wanted))
+            if save is not None or found.agent.store:
+                scoped(found, store).record(turn)
+    finally:
+        close_documents(sources)
+    request = json.dumps(dict(turn.request), indent=2, ensure_ascii=False)
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "request.json").write_text(json.dumps(dict(turn.request), indent=2, ensure_ascii=False) + "\n")
-        (out / "manifest.json").write_text(turn.manifest.json() + "\n")
-        (out / "manifest.txt").write_text(turn.manifest.table() + "\n")
-    if as_json:
+        _write(out, request, turn)
+    if show == "manifest":
         echo(turn.manifest.json())
-    elif only_request:
-        echo(shown)
+    elif show == "request":
+        echo(turn.text if wanted == "text" else request)
     else:
-        echo(shown)
+        echo(turn.text if wanted == "text" else readable(turn.request))
         echo("")
         echo(turn.manifest.table())
-    if out is not None:
-        print(f"wrote {out / 'request.json'}, manifest.json and manifest.txt", file=sys.stderr)
+
+
+def _write(folder: Path, request: str, turn: Turn) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {
+        "request.json": request,
+        "manifest.json": turn.manifest.json(),
+        "manifest.txt": turn.manifest.table(),
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text + "\n", encoding="utf-8")
+    print(f"wrote {', '.join(files)} in {folder}", file=sys.stderr)
+
+
+def read_documents(sources: Iterable[ContextSource], intent: TurnIntent | None) -> None:
+    """Index the folders that the turn may use, with progress on a terminal, before its time limits begin."""
+    for source in sources:
+        if isinstance(source, DocumentFolder) and (intent is None or source.name in intent.sources):
+            with counting(f"reading {source.folder.name}") as progress:
+                source.read(progress)
+
+
+def close_documents(sources: Iterable[ContextSource]) -> None:
+    """Close what `read_documents` opened."""
+    for source in sources:
+        if isinstance(source, DocumentFolder):
+            source.close()
 
 
 @contextmanager
@@ -69,10 +97,11 @@ def open_store(found: Configuration, save: Path | None = None) -> Iterator[Conte
     """The configuration's store, or the file given, with the system prompt as a declared channel."""
     where = str(save) if save is not None else _store_path(found)
     channels = [found.instruction_source()]
+    clock = found.agent.clock()
     if where:
-        store = ContextStore.open(where, policy=found.policy, instruction_sources=channels)
+        store = ContextStore.open(where, policy=found.policy, instruction_sources=channels, clock=clock)
     else:
-        store = ContextStore(found.policy, instruction_sources=channels)
+        store = ContextStore(found.policy, instruction_sources=channels, clock=clock)
     with store:
         yield store
 
@@ -91,7 +120,13 @@ def scoped(found: Configuration, store: ContextStore) -> ContextStore:
 
 
 async def _turn(
-    found: Configuration, store: ContextStore, question: str, intent: TurnIntent | None, budget: int | None, target: str
+    found: Configuration,
+    store: ContextStore,
+    sources: Iterable[ContextSource],
+    question: str,
+    intent: TurnIntent | None,
+    budget: int | None,
+    target: str,
 ) -> Turn:
     rules = store.load_instruction("system")
     view = scoped(found, store)
@@ -99,7 +134,7 @@ async def _turn(
     request = view.user(question)
     return await compile_context(
         view,
-        found.sources(),
+        sources,
         intent,
         items=[rules, *past, request],
         budget=budget,
@@ -118,26 +153,16 @@ def conversation(found: Configuration, view: ContextStore) -> list[ContextItem[A
     return [item for item in past if item.type.name in ("user", "assistant", "summary") or item.call_id is not None]
 
 
-def _intent(found: Configuration, name: str | None) -> TurnIntent | None:
+def chosen_intent(found: Configuration, name: str | None) -> TurnIntent | None:
+    """The intent of this name, else the configuration's own, else none."""
     wanted = name if name is not None else found.agent.intent
     if wanted is None:
         return None
     intent = found.policy.intents.get(wanted)
     if intent is None:
         raise ConfigError(
-            f"`--intent` names the unknown intent `{wanted}` (one of {names(sorted(found.policy.intents)) or 'none'})",
+            f"`--intent` names the unknown intent `{wanted}` "
+            f"({'one of ' + names(sorted(found.policy.intents)) if found.policy.intents else 'the policy has none'})",
             path="intent",
         )
     return intent
-
-
-@contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """A spinner on a terminal; nothing where the output is a file or a pipe."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(what):
-        yield
