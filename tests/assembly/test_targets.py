@@ -153,6 +153,14 @@ def test_the_text_of_a_message_is_that_of_its_blocks(prompt: Prompt) -> None:
             assert rendered.message_text(message) == joined
 
 
+@pytest.mark.parametrize("name", TARGETS)
+def test_what_is_healed_need_not_be_healed_again(name: str) -> None:
+    chosen = target(name)
+    healed = chosen.heal(BENIGN).prompt
+    assert chosen.request(healed, healed=True) == chosen.request(BENIGN)
+    assert chosen.account(healed, healed=True) == chosen.account(BENIGN)
+
+
 def test_pieces_know_their_items() -> None:
     pieces = target("openai-chat").pieces(BENIGN)
     assert {piece.item_id for piece in pieces} >= {None, "i1", "e1", "u1", "a1", "t1", "n1", "m1", "q1"}

@@ -64,7 +64,7 @@ def _chat_message(message: Message, style: Style) -> dict[str, Any]:
             ]
     elif message.media and message.role == "user":
         parts: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
-        out["content"] = parts + [_chat_part(media) for media in message.media]
+        out["content"] = parts + [chat_part(media) for media in message.media]
     else:
         out["content"] = text
     return out
@@ -76,7 +76,8 @@ def wire_name(message: Message) -> str | None:
     return message.name if takes else None
 
 
-def _chat_part(media: Media) -> dict[str, Any]:
+def chat_part(media: Media) -> dict[str, Any]:
+    """A media reference as a content part of Chat Completions."""
     if media.mime.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": media.url}}
     inline = media.url.startswith("data:")
@@ -128,7 +129,7 @@ def _items(message: Message, style: Style) -> list[dict[str, Any]]:
     ]
     if message.media and message.role == "user":
         parts: list[dict[str, Any]] = [{"type": "input_text", "text": text}] if text else []
-        content: Any = parts + [_responses_part(media) for media in message.media]
+        content: Any = parts + [responses_part(media) for media in message.media]
         out.append({"type": "message", "role": message.role, "content": content})
     elif text or not (message.calls or out):
         out.append({"type": "message", "role": message.role, "content": text})
@@ -139,7 +140,8 @@ def _items(message: Message, style: Style) -> list[dict[str, Any]]:
     return out
 
 
-def _responses_part(media: Media) -> dict[str, Any]:
+def responses_part(media: Media) -> dict[str, Any]:
+    """A media reference as a content part of Responses."""
     if media.mime.startswith("image/"):
         return {"type": "input_image", "image_url": media.url, "detail": "auto"}
     if media.url.startswith("data:"):

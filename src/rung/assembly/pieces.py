@@ -14,7 +14,14 @@ import msgspec
 from rung.assembly import plain
 from rung.assembly.anthropic import anthropic_request, split_system, turns, wire_role
 from rung.assembly.messages import Message, Prompt
-from rung.assembly.openai import chat_request, responses_request, wire_name
+from rung.assembly.openai import (
+    OPAQUE,
+    chat_part,
+    chat_request,
+    responses_part,
+    responses_request,
+    wire_name,
+)
 from rung.assembly.render import Segment, Style, segments
 from rung.tokens.blocks import safe_joint
 from rung.tokens.framing import Framing
@@ -187,31 +194,36 @@ def _chat(message: Message, tally: _Tally) -> None:
             tally.calls += 1
             tally.of(message, call.id, "function", call.name, call.arguments)
     elif message.role == "user":
-        wire = chat_request(Prompt(messages=(msgspec.structs.replace(message, blocks=()),)), tally.style)
-        if message.media:
-            tally.parts(message, wire["messages"][0]["content"])
+        tally.parts(message, [chat_part(part) for part in message.media])
 
 
 def _responses(message: Message, tally: _Tally) -> None:
-    for item in responses_request(Prompt(messages=(message,)), tally.style)["input"]:
-        what = item.get("type")
-        if what == "message":
-            tally.message(item["role"])
-            tally.content(message)
-            if isinstance(item["content"], list):
-                tally.parts(message, [part for part in item["content"] if part["type"] != "input_text"])
-        elif what == "function_call":
-            tally.messages += 1
-            tally.calls += 1
-            tally.of(message, item["call_id"], item["name"], item["arguments"])
-        elif what == "function_call_output":
-            tally.messages += 1
-            tally.results += 1
-            tally.own(item["call_id"])
-            tally.content(message)
-        else:
-            tally.messages += 1
-            tally.parts(message, [item])
+    if message.role == "tool":
+        tally.messages += 1
+        tally.results += 1
+        tally.own(message.call_id)
+        tally.content(message)
+        return
+    if message.opaque or message.media:
+        bare = msgspec.structs.replace(message, blocks=(), calls=())
+        for item in responses_request(Prompt(messages=(bare,)), tally.style)["input"]:
+            if item.get("type") != "message":
+                tally.messages += 1
+                tally.parts(message, [item])
+    before = len(tally.pieces)
+    tally.content(message)
+    texts = tally.pieces[before:]
+    del tally.pieces[before:]
+    media = message.media if message.role == "user" else ()
+    opaque = any(block.provider in OPAQUE["openai-responses"] for block in message.opaque)
+    if texts or media or not (message.calls or opaque):
+        tally.message(message.role)
+        tally.pieces += texts
+        tally.parts(message, [responses_part(part) for part in media])
+    for call in message.calls:
+        tally.messages += 1
+        tally.calls += 1
+        tally.of(message, call.id, call.name, call.arguments)
 
 
 def _anthropic(prompt: Prompt, tally: _Tally) -> None:

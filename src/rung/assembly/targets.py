@@ -69,16 +69,20 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         """
         return heal(prompt, self.name)
 
-    def request(self, prompt: Prompt) -> dict[str, Any]:
+    def request(self, prompt: Prompt, *, healed: bool = False) -> dict[str, Any]:
         """Keyword arguments of the provider's client call, the model (and Anthropic's `max_tokens`) apart.
+
+        Args:
+            prompt: neutral messages.
+            healed: they come from `heal`, which need not be done again.
 
         Raises:
             PairingError: as `heal`.
             InputError: media that the provider has no place for, or a schema that is not a JSON object.
         """
-        return _BUILDERS[self.name](heal(prompt, self.name).prompt, self.style)
+        return _BUILDERS[self.name](prompt if healed else heal(prompt, self.name).prompt, self.style)
 
-    def account(self, prompt: Prompt) -> Account:
+    def account(self, prompt: Prompt, *, healed: bool = False) -> Account:
         """The texts that a counter sums, each with its item, and how often each constant is paid.
 
         `account(prompt).total(framing, tokenizer)` equals the total of `count_request` on the request.
@@ -86,7 +90,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             PairingError, InputError: as `request`.
         """
-        return account(heal(prompt, self.name).prompt, self.name, self.style)
+        return account(prompt if healed else heal(prompt, self.name).prompt, self.name, self.style)
 
     def pieces(self, prompt: Prompt) -> tuple[Piece, ...]:
         """The pieces of `account`, in the order in which they appear."""
