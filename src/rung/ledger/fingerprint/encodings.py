@@ -43,7 +43,7 @@ _BAD, _PLAIN, _LEAD, _NEXT = range(4)
 
 def _byte_classes() -> Bytes:
     table = np.full(256, _BAD, dtype=np.uint8)
-    table[[0, 9, 10, 12, 13]] = _PLAIN  # NUL: every second byte of UTF-16
+    table[[0, *range(9, 14), *range(28, 32)]] = _PLAIN  # white space; NUL: every second byte of UTF-16
     table[32:127] = _PLAIN
     table[0x80:0xC0] = _NEXT
     table[0xC2:0xF5] = _LEAD

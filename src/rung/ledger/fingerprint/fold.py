@@ -27,7 +27,8 @@ Variant = Literal["look", "case", "rot13"]
 """How a character is read: by its look, by its case first (`Н` is `н`, not `H`), or by rot13 of its look."""
 
 _MERGED = {"i": "l", "1": "l", "0": "o", "m": "rn"}
-_ROT13 = {chr(a + i): chr(a + (i + 13) % 26) for a in (65, 97) for i in range(26)}
+ROT13 = {a + i: a + (i + 13) % 26 for a in (65, 97) for i in range(26)}
+"""Code point → code point, for ASCII letters."""
 _NON_ASCII = re.compile(r"[^\x00-\x7f]+")
 # Enclosed letters that have no compatibility decomposition: first code point, number of letters.
 _ENCLOSED = ((0x1F150, 26), (0x1F170, 26), (0x1F1E6, 26))
@@ -44,7 +45,7 @@ def _ascii_table(rot13: bool) -> tuple[bytes, bytes]:
             deleted.append(code)
             continue
         char = char.lower()
-        char = _ROT13.get(char, char) if rot13 else char
+        char = char.translate(ROT13) if rot13 else char
         # `m` is spelled out after the translation, which maps one byte to one.
         table[code] = ord(char if char == "m" else _MERGED.get(char, char))
     return bytes(table), bytes(deleted)

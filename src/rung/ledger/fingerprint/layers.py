@@ -3,7 +3,7 @@ original text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,6 +52,16 @@ class Layer:
         starts, ends = self._local()
         above_starts, above_ends = self._parent.spans()
         return above_starts[starts], above_ends[ends - 1]
+
+    def translated(self, table: Mapping[int, int], name: str) -> Layer:
+        """The same text with characters replaced one for one, as an encoding of its own."""
+        return Layer(
+            self.text.translate(table),
+            (*self.path, name),
+            self.depth + 1,
+            self,
+            lambda: _edited_spans(len(self.text), ()),
+        )
 
     def edited(self, edits: Sequence[Edit], name: str) -> Layer:
         """The same text with spans replaced; a replacement's characters all come from its whole span."""

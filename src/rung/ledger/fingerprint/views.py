@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .carriers import carriers
 from .encodings import ascii_text, decoded
 from .escapes import contextual, may_differ
-from .fold import Variant, fold, fold_origins, readings
+from .fold import ROT13, Variant, fold, fold_origins, readings
 from .joint import Joint
 from .layers import Layer
 
@@ -129,6 +129,11 @@ def _read(layer: Layer, rot13: bool) -> Iterator[Normalised]:
         yield Normalised(layer, variant)
     if rot13 and layer.depth < DEPTH:
         yield Normalised(layer, "rot13")
+        if not layer.text.isascii():
+            # Look-alikes may have been put in before or after the letters were turned.
+            turned = layer.translated(ROT13, "rot13")
+            for variant in readings(turned.text):
+                yield Normalised(turned, variant)
 
 
 def views_of(texts: Sequence[str], n: int = DEFAULT_N, *, rot13: bool = False) -> list[list[Normalised]]:
