@@ -35,9 +35,9 @@ NAME = "SmolLM2-135M-Instruct"
 # in the words that llama.cpp recognises, by which it holds the reply to a call where `tool_choice` is `required`.
 _TEMPLATE = """\
 {%- if tools %}<|im_start|>system
-{% if messages and messages[0].role == 'system' %}{{ messages[0].content }}
+{% if messages and messages[0].role == 'system' %}{{ messages[0].content }}{% else %}_SYSTEM_{% endif %}
 
-{% endif %}You may call these functions:
+You may call these functions:
 <tools>
 {% for tool in tools %}{{ tool | tojson }}
 {% endfor %}</tools>
@@ -45,6 +45,8 @@ Call one with a JSON object inside <tool_call> tags:
 <tool_call>
 {"name": <function-name>, "arguments": <args-json-object>}
 </tool_call><|im_end|>
+{% elif messages and messages[0].role != 'system' %}<|im_start|>system
+_SYSTEM_<|im_end|>
 {% endif %}
 {%- for message in messages %}
 {%- if message.role == 'tool' %}<|im_start|>user
@@ -61,7 +63,7 @@ Call one with a JSON object inside <tool_call> tags:
 {% endif %}
 {%- endfor %}
 {%- if add_generation_prompt %}<|im_start|>assistant
-{% endif %}"""
+{% endif %}""".replace("_SYSTEM_", "You are a helpful AI assistant named SmolLM, trained by Hugging Face")
 
 
 class Available(msgspec.Struct, frozen=True):
