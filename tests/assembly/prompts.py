@@ -148,7 +148,12 @@ PROMPTS = st.builds(
     Prompt,
     messages=st.lists(MESSAGE, max_size=8).map(tuple),
     tools=st.lists(
-        st.builds(ToolSchema, name=st.sampled_from(["look", "act"]), description=TEXTS, parameters=st.just(SCHEMA)),
+        st.builds(
+            ToolSchema,
+            name=st.sampled_from(["look", "act"]),
+            description=TEXTS.map(lambda text: text[:500]),
+            parameters=st.just(SCHEMA),
+        ),
         max_size=2,
         unique_by=lambda tool: tool.name,
     ).map(tuple),
