@@ -44,6 +44,11 @@ class Peer:
 
 
 PEERS: tuple[Peer, ...] = (
+    Peer("rung", "rung, history of a session", "rung_peer", "Session", "rung"),
+    *(
+        Peer(f"rung-{share}", f"rung, block {share}", "rung_peer", "Session", "rung", {"block": share}, curve=True)
+        for share in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+    ),
     Peer("reference", "incremental window, two water marks", "reference", "Window"),
     Peer("lc-trim", "LangChain trim_messages, exact", "langchain_peer", "Trim", "langchain-core"),
     Peer(

@@ -14,6 +14,8 @@ message are kept from being spelled.
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import NamedTuple
 
 from rung.assembly.controls import BRACKET_TOKEN, BRACKETS, LINE
 from rung.assembly.lookalikes import COMBINING, GAP, IGNORABLE, LESS_THAN, NAME_START
@@ -41,18 +43,34 @@ _TOKEN = re.compile(rf"[{BRACKETS}](?={BRACKET_TOKEN})")
 _LINE = re.compile(LINE)
 _ESCAPED = re.compile(rf"&amp;(?={_REFERENCE})|&lt;|&#x([0-9A-F]{{2,6}});")
 
-# Between two letters of a reserved name anything without a shape may stand, and any joint for the hyphen.
-_UNSEEN = rf"[{IGNORABLE}{COMBINING}]*"
-_RESERVED = "|".join(
-    _UNSEEN.join(r"[\s_\-\u2010-\u2015\u2212]*" if letter == "-" else letter for letter in name)
-    for name in sorted(RESERVED_TAGS, key=len, reverse=True)
-)
-_TAG = rf"{GAP}(?i:{_RESERVED})"
 _ENTITY = r"(?:lt|#x[0-9A-F]{2,6});"
-_SHIELD = rf"(?:(?<!&)(?={_TAG})|(?<=&)(?=(?:amp;)*{_ENTITY}{_TAG}))"
-_SHIELD_ASCII = re.compile(rf"[&<]{_SHIELD}")
-_SHIELD_ANY = re.compile(rf"[&{LESS_THAN}]{_SHIELD}")
-_SHIELDED = re.compile(rf"&amp;(?=(?:amp;)*{_ENTITY}{_TAG})|&lt;(?={_TAG})|&#x([0-9A-F]{{2,6}});(?={_TAG})")
+
+
+class _Shield(NamedTuple):
+    common: re.Pattern[str]
+    every: re.Pattern[str]
+    undo: re.Pattern[str]
+
+
+@cache
+def _shield(ascii_only: bool) -> _Shield:
+    """The patterns of `shield`, made when they are first needed: for text beyond ASCII they are large."""
+    # Between two letters of a reserved name anything without a shape may stand, and any joint for the hyphen.
+    # The class stands outside `(?i:)`, under which the compiler would look at each character of its ranges.
+    unseen = r"[\x00-\x08\x0e-\x1f\x7f]*" if ascii_only else rf"(?-i:[{IGNORABLE}{COMBINING}])*"
+    joint = r"[\s_\-]*" if ascii_only else r"[\s_\-\u2010-\u2015\u2212]*"
+    names = "|".join(
+        unseen.join(joint if letter == "-" else letter for letter in name)
+        for name in sorted(RESERVED_TAGS, key=len, reverse=True)
+    )
+    gap = r"[\s/\\\x00-\x08\x0e-\x1f\x7f]*" if ascii_only else GAP
+    tag = rf"{gap}(?i:{names})"
+    found = rf"(?:(?<!&)(?={tag})|(?<=&)(?=(?:amp;)*{_ENTITY}{tag}))"
+    return _Shield(
+        common=re.compile(rf"[&<]{found}"),
+        every=re.compile(rf"[&{LESS_THAN}]{found}"),
+        undo=re.compile(rf"&amp;(?=(?:amp;)*{_ENTITY}{tag})|&lt;(?={tag})|&#x([0-9A-F]{{2,6}});(?={tag})"),
+    )
 
 
 def reference(character: str) -> str:
@@ -112,12 +130,15 @@ def unescape(text: str) -> str:
 
 def shield(text: str) -> str:
     """The text with the library's own tags kept from being spelled, and every other byte as it was."""
-    return _change(text, _SHIELD_ASCII, _SHIELD_ANY)
+    if "<" not in text and "&" not in text and (text.isascii() or not any(bracket in text for bracket in _RARE)):
+        return text
+    patterns = _shield(text.isascii())
+    return _change(text, patterns.common, patterns.every)
 
 
 def unshield(text: str) -> str:
     """The text that `shield` was given."""
-    return _SHIELDED.sub(_restore, text) if "&" in text else text
+    return _shield(text.isascii()).undo.sub(_restore, text) if "&" in text else text
 
 
 _ATTRIBUTE = re.compile(rf"[&>\"{LESS_THAN}\x00-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]")

@@ -53,6 +53,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         scores: item id to score.
         both: show an item and the one promoted from it.
         history_tokens: the most that the history takes.
+        history_block: of the history's limit, how much is dropped at once (above 0, at most 0.9). A larger block
+            keeps the prompt's beginning for more turns and uses less of the budget.
         verify: `full` counts the finished request anew.
         invisible: what becomes of invisible characters in quoted data.
         history: where the conversation comes from: the items handed in, or the handle's session, which is read
@@ -74,6 +76,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     scores: Mapping[str, float] = {}
     both: bool = False
     history_tokens: int | None = None
+    history_block: float | None = None
     verify: Literal["fast", "full"] | None = None
     invisible: Literal["keep", "strip", "show"] = "strip"
     history: Literal["items", "session"] = "items"
@@ -156,18 +159,32 @@ def _passed(
     return Turn(request=request, manifest=manifest, prompt=prompt, _again=again)
 
 
+class _Same:
+    """Compares by identity, so that a tokenizer or a framing of any kind can be part of a cache's key."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+
 def _costs(target: Target, options: Options) -> Costs:
     tokenizer = options.tokenizer
-    if isinstance(tokenizer, str) and options.framing is None:
-        return _named_costs(target, tokenizer)
-    if isinstance(tokenizer, str):
-        tokenizer = tokenizer_for(tokenizer)
-    return costs_for(target, tokenizer, options.framing)
+    return _remembered(
+        target, tokenizer if isinstance(tokenizer, str) else _Same(tokenizer), _Same(options.framing)
+    )
 
 
-@lru_cache(maxsize=32)
-def _named_costs(target: Target, tokenizer: str) -> Costs:
-    return costs_for(target, tokenizer_for(tokenizer))
+@lru_cache(maxsize=64)
+def _remembered(target: Target, tokenizer: str | _Same, framing: _Same) -> Costs:
+    counter = tokenizer_for(tokenizer) if isinstance(tokenizer, str) else tokenizer.value
+    return costs_for(target, counter, framing.value)
 
 
 def _plan(
@@ -215,9 +232,16 @@ def _plan(
         revoked=ledger.revoked(ids, reach),
         both=options.both,
         history_tokens=options.history_tokens,
+        history_block=_block(policy.budget.history_block if options.history_block is None else options.history_block),
         past=past,
         rows=options.rows,
     )
+
+
+def _block(share: float) -> float:
+    if not 0 < share <= 0.9:
+        raise InputError(f"`history_block` is {share} (give a share above 0 and at most 0.9)", field="history_block")
+    return share
 
 
 def _schema_text(schema: object) -> str:

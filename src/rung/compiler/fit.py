@@ -9,7 +9,7 @@ import msgspec
 
 from rung.compiler.admit import admit
 from rung.compiler.counting import Costs
-from rung.compiler.history import BLOCK_SHARE, Exchange, exchanges, window
+from rung.compiler.history import Exchange, exchanges, window
 from rung.compiler.layout import context_message, prompt_of, quoted
 from rung.compiler.past import Past, Window, labels_of
 from rung.compiler.plan import Candidate, Plan
@@ -37,13 +37,14 @@ def fit(plan: Plan, costs: Costs) -> Plan:
     sizes = {one.item.id: costs.block(quoted(one)) for one in optional}
     overhead = 0 if _has_required_context(plan) else _context_overhead(costs, optional)
     wanted = sum(sizes.values()) + (overhead if optional else 0)
+    for_history = _history_room(plan, costs, room, wanted)
     if plan.past is not None:
-        plan = _fit_past(plan, plan.past, room, wanted)
+        plan = _fit_past(plan, plan.past, for_history)
         state.update((one.item.id, one) for one in plan.candidates if one.item.id not in state)
     if plan.window is not None:
         room -= plan.window.cost
     else:
-        room -= _fit_history(plan, costs, state, room, wanted)
+        room -= _fit_history(plan, costs, state, for_history)
     _fit_context(state, optional, sizes, room - (overhead if optional else 0), costs, _used_by_source(plan, costs))
     fitted = plan.with_(tuple(state[one.item.id] for one in plan.candidates))
     return _settle_total(fitted, costs)
@@ -138,15 +139,36 @@ def _body(one: Candidate) -> str:
     return body(one.item) if one.text is None else one.text
 
 
-def _history_limit(plan: Plan, room: int, wanted: int) -> int:
-    cap = room if plan.history_tokens is None else min(room, plan.history_tokens)
-    return max(0, min(cap, max(room - wanted, int(room * HISTORY_SHARE))))
+class _Room(msgspec.Struct, frozen=True, kw_only=True):
+    """How much history may take, and the block it is dropped by.
+
+    The block depends on the stable part of the prompt only, and the limit moves in steps of an eighth of it, so
+    that a longer question or another passage does not move the cut. Nothing is remembered from turn to turn:
+    the same inputs give the same cut.
+    """
+
+    limit: int
+    block: int
 
 
-def _fit_past(plan: Plan, past: Past, room: int, wanted: int) -> Plan:
+def _history_room(plan: Plan, costs: Costs, room: int, wanted: int) -> _Room:
+    rules = [one for one in plan.candidates if one.alive and one.place == "instructions"]
+    slots = [one for one in plan.candidates if one.alive and one.owners]
+    stable = max(1, plan.available - costs.prompt(prompt_of(plan, [*rules, *slots])))
+    if plan.history_tokens is not None:
+        stable = max(1, min(stable, plan.history_tokens))
+    step = max(1, stable // 8)
+    wanted = -(-wanted // step) * step
+    limit = max(room - wanted, int(room * HISTORY_SHARE)) if wanted else room
+    if plan.history_tokens is not None:
+        limit = min(limit, plan.history_tokens)
+    return _Room(limit=max(0, min(limit, room)), block=max(1, int(stable * plan.history_block)))
+
+
+def _fit_past(plan: Plan, past: Past, room: _Room) -> Plan:
     """The plan with the window of its session's past, or with the window's items as candidates of their own
     where they cannot be taken as they were rendered."""
-    window = past.window(_history_limit(plan, room, wanted), BLOCK_SHARE)
+    window = past.window(room.limit, room.block)
     revoked = past.revoked([item.id for exchange in window.exchanges for item in exchange.items])
     if plan.target in _SPLICED and past.clean and not revoked and _readable(plan, window):
         return msgspec.structs.replace(plan, window=window)
@@ -168,11 +190,10 @@ def _readable(plan: Plan, window: Window) -> bool:
     return True
 
 
-def _fit_history(plan: Plan, costs: Costs, state: dict[str, Candidate], room: int, wanted: int) -> int:
+def _fit_history(plan: Plan, costs: Costs, state: dict[str, Candidate], room: _Room) -> int:
     past = exchanges([one for one in plan.candidates if one.alive and one.place == "history"], costs)
     total = sum(exchange.tokens for exchange in past)
-    limit = _history_limit(plan, room, wanted)
-    kept = past if total <= limit else window(past, limit)
+    kept = past if total <= room.limit else window(past, room.limit, room.block)
     _mark_history(state, past, kept)
     return sum(exchange.tokens for exchange in kept)
 
@@ -251,7 +272,7 @@ def _settle_total(plan: Plan, costs: Costs) -> Plan:
             plan = _without(plan, {last.item.id}, "over_budget", over)
             continue
         if plan.window is not None and plan.past is not None and plan.window.exchanges:
-            window = plan.past.window(max(0, plan.window.cost - over), BLOCK_SHARE)
+            window = plan.past.window(max(0, plan.window.cost - over), 1)
             plan = msgspec.structs.replace(plan, window=window)
             continue
         past = exchanges([one for one in alive if one.place == "history"], costs)

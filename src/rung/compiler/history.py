@@ -10,10 +10,6 @@ from rung.compiler.counting import Costs
 from rung.compiler.layout import spoken
 from rung.compiler.plan import Candidate
 
-BLOCK_SHARE = 0.25
-"""Of the history's limit, how much is dropped at once, so that the prompt's beginning stays for many turns."""
-
-
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """One request and what followed it, with the tokens that it adds."""
 
@@ -31,14 +27,13 @@ def exchanges(past: Sequence[Candidate], costs: Costs) -> list[Exchange]:
     return [Exchange(members=tuple(group), tokens=costs.messages([spoken(one) for one in group])) for group in groups]
 
 
-def window(past: Sequence[Exchange], limit: int, block_share: float = BLOCK_SHARE) -> list[Exchange]:
+def window(past: Sequence[Exchange], limit: int, block: int) -> list[Exchange]:
     """The latest exchanges that fit in `limit` tokens, cut in blocks.
 
     The cut lies where the tokens before it reach a multiple of a block, so it moves once in many turns and
     depends on the history and the limit only. Where no exchange is left by that, the latest ones that fit.
     """
     total = sum(exchange.tokens for exchange in past)
-    block = max(1, int(limit * block_share))
     over = max(0, total - limit)
     boundary = -(-over // block) * block
     before = 0

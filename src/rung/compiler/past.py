@@ -241,21 +241,20 @@ class Past:
             self._before[number + 1] = self._before[number] + exchange.cost
             self._items[number + 1] = self._items[number] + len(exchange.items)
 
-    def cut(self, limit: int, block_share: float) -> int:
+    def cut(self, limit: int, block: int) -> int:
         """The number of the first exchange that is sent within `limit` tokens, moved in blocks."""
         over = self.total - limit
         if over <= 0:
             return 0
-        block = max(1, int(limit * block_share))
         boundary = -(-over // block) * block
         first = bisect_left(self._before, boundary)
         if first < len(self._closed):
             return first
         return min(len(self._closed), bisect_left(self._before, over))
 
-    def window(self, limit: int, block_share: float) -> Window:
+    def window(self, limit: int, block: int) -> Window:
         """The latest exchanges that fit in `limit` tokens."""
-        first = self.cut(limit, block_share)
+        first = self.cut(limit, block)
         kept = self._closed[first:]
         for exchange in self._closed[self._kept_from : first]:
             exchange.forget_wire()

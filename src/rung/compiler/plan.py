@@ -92,6 +92,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     revoked: Mapping[str, str] = {}
     both: bool = False
     history_tokens: int | None = None
+    history_block: float = 0.5
     past: Past | None = None
     window: Window | None = None
     conflicts: tuple[Conflict, ...] = ()

@@ -160,6 +160,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         window: the model's context window; with it, input is at most window - reserve_output.
         reserve_output: kept for the reply.
         system, knowledge, memory, history, tools: caps of the components.
+        history_block: of the history's limit, how much is dropped at once when it is full.
     """
 
     input: Tokens = 6_000
@@ -170,6 +171,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     memory: Tokens = 1_000
     history: Tokens = 8_000
     tools: Tokens = 4_000
+    history_block: Annotated[float, msgspec.Meta(gt=0, le=0.9)] = 0.5
 
     def available(self) -> int:
         """The tokens that the request may take: the smaller of `input` and window - reserve_output."""
