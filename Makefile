@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 WORKERS ?= 2
 DEMO := build/demo
-QUESTION := I froze both of my debit cards when my wallet was lost. How do I get a replacement for the Bluest card, and what does it cost?
+QUESTION := What does a replacement debit card for my Bluest Account cost, and how soon can it be here?
 
 .PHONY: help demo test check bench bench-history bench-compile docs clean
 .DEFAULT_GOAL := help

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
+import typer.main
 
 app = typer.Typer(
     name="rung",
@@ -32,10 +34,11 @@ def command() -> int:
         UsageError: no such command or option, or a missing argument.
         RungError: what the command refused.
     """
+    # Not app(): that would turn a closed pipe and an interrupt into exits of its own.
+    parser: Any = typer.main.get_command(app)
     try:
-        code: Any = app(standalone_mode=False)
-    except typer.Abort:
-        raise KeyboardInterrupt from None
+        with parser.make_context("rung", sys.argv[1:]) as context:
+            code: Any = parser.invoke(context)
     except typer.Exit as end:
         return end.exit_code
     except Exception as problem:
@@ -43,14 +46,17 @@ def command() -> int:
         tell = getattr(problem, "format_message", None)
         if tell is None:
             raise
-        context: Any = getattr(problem, "ctx", None)
-        path: str = "rung" if context is None else context.command_path
-        told = str(tell()).strip()
-        if type(problem).__name__ == "NoArgsIsHelpError":
-            typer.echo(told)
-            return 2
-        raise UsageError(f"{told[:1].lower()}{told[1:].rstrip('.')} (see `{path} --help`)") from None
+        return _misused(problem, str(tell()).strip())
     return code if isinstance(code, int) else 0
+
+
+def _misused(problem: Exception, told: str) -> int:
+    if type(problem).__name__ == "NoArgsIsHelpError":
+        typer.echo(told)
+        return 2
+    context: Any = getattr(problem, "ctx", None)
+    path: str = "rung" if context is None else context.command_path
+    raise UsageError(f"{told[:1].lower()}{told[1:].rstrip('.')} (see `{path} --help`)") from None
 
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The rung.toml to use.")]

@@ -14,7 +14,7 @@ from rung.assembly.targets import TARGETS
 from rung.cli.show import counting, readable, waiting
 from rung.compiler.turn import Turn
 from rung.config import Configuration, DocumentFolder, load_configuration
-from rung.errors import ConfigError, names
+from rung.errors import ConfigError, InputError, names
 from rung.gather import compile_context
 from rung.policy.rules import TurnIntent
 from rung.records.item import ContextItem
@@ -35,6 +35,8 @@ def run_compile(
     echo: Callable[[str], Any],
 ) -> None:
     """Compile a turn and print it."""
+    if not question.strip():
+        raise InputError("the question is empty (say what the turn is asked)", field="question")
     found = load_configuration(config)
     chosen = chosen_intent(found, intent)
     wanted = target or found.agent.target
