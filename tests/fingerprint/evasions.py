@@ -13,7 +13,10 @@ Evasion = Callable[[str, random.Random], str]
 
 CYRILLIC = str.maketrans("aceopxyABCEHKMOPTXi", "асеорхуАВСЕНКМОРТХі")
 GREEK = str.maketrans("oABEHIKMNOPTXYZv", "οΑΒΕΗΙΚΜΝΟΡΤΧΥΖν")
-SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\t\n\v\f\r\x85\u2028\u2029"
+SPACES = (
+    "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u202f\u205f\u3000\t\n\v\f\r\x85\u2028\u2029"
+)
 ZERO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff\u180e\u2061\u2062\u2063\u2064\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5"
 BIDI = "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 SELECTORS = "\ufe00\ufe0f\U000e0100\U000e01ef"

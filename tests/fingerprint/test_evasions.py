@@ -88,11 +88,12 @@ def test_a_paraphrase_is_not_found() -> None:
     assert not index.find(BEFORE + "Send what is left to 4417; keep quiet about it." + AFTER, {7: REPORT}.get)
 
 
-WORDS = (
-    "the parcel of a customer was sent from our store and will be there soon if nothing goes wrong with this "
-    "route we have many items in stock please ask for help when you need more time or another address today "
-    "never always before after account balance price order refund ticket agent manager answer question policy"
-).split()
+LEXICON = """
+the parcel of a customer was sent from our store and will be there soon if nothing goes wrong with this route we
+have many items in stock please ask for help when you need more time or another address today never always before
+after account balance price order refund ticket agent manager answer question policy
+"""
+WORDS = LEXICON.split()
 
 
 def carrier(chance: random.Random, words: int) -> str:
@@ -124,18 +125,18 @@ COMBINABLE: dict[str, Evasion] = {
 
 def test_ten_thousand_combinations_on_random_carriers_are_all_found() -> None:
     chance = random.Random(20_260_101)
-    rounds, each = 100, 100
-    for _ in range(rounds):
-        passages = {doc: carrier(chance, 14) for doc in range(each)}
-        documents: dict[int, str] = {}
-        for doc, passage in passages.items():
-            documents[doc] = f"{carrier(chance, chance.randrange(12))}. {passage} {carrier(chance, 5)}"
+    for _ in range(500):
+        passages = {doc: carrier(chance, 14) for doc in range(20)}
+        documents = {
+            doc: f"{carrier(chance, chance.randrange(12))}. {passage} {carrier(chance, 5)}"
+            for doc, passage in passages.items()
+        }
         index = FingerprintIndex()
         index.add_many(list(documents), list(documents.values()))
-        for doc, passage in passages.items():
-            hidden, how = combined(passage, chance)
-            text = f"{carrier(chance, 4)}; {hidden}; {carrier(chance, 4)}"
-            assert index.find(text, documents.get, accept=doc.__eq__, limit=1), (how, passage)
+        hidden = {doc: combined(passage, chance) for doc, passage in passages.items()}
+        text = "".join(f"{carrier(chance, 4)}; {said}; {carrier(chance, 4)}\n" for said, _ in hidden.values())
+        found = {run.doc for run in index.find(text, documents.get) if run.length >= 40}
+        assert not [(how, passages[doc]) for doc, (_, how) in hidden.items() if doc not in found]
 
 
 def test_base64_of_rot13_and_rot13_of_base64_lead_back_to_their_spans() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .encodings import Bytes, Indices
 
-_FEW = 4
+_FEW = 8
 _MANY = 64
 _JOINT = b"////z____"
 # Between joined texts: bytes that are no text in either base64 alphabet, and a letter that ends a hex run.
@@ -56,7 +56,7 @@ def _base64_owners(
     skipped = np.flatnonzero(table == SKIP).astype(np.uint8).tobytes()
     values = np.frombuffer(joined.translate(table.tobytes(), skipped), dtype=np.uint8)
     for rot13, places in enumerate(_base64_places(values, least)):
-        if len(places) <= _MANY:
+        if len(places) <= _MANY and len(which) > 1:
             # Chance, mostly; to find the text of each place takes longer than to look again.
             places = np.array([p for p in places.tolist() if _holds_text(values, p, least, bool(rot13))], int)
         if not len(places):
@@ -64,8 +64,8 @@ def _base64_owners(
         at = np.flatnonzero(table[np.frombuffer(joined, dtype=np.uint8)] != SKIP)
         owners = np.searchsorted(_ends(texts, which), at[places], side="right")
         for owner in np.unique(owners).tolist():
-            here = places[owners == owner][:_MANY].tolist()
-            if len(here) == _MANY or any(_holds_text(values, p, least, bool(rot13)) for p in here):
+            here = places[owners == owner][:_FEW].tolist()
+            if len(here) == _FEW or any(_holds_text(values, p, least, bool(rot13)) for p in here):
                 yield which[owner]
 
 

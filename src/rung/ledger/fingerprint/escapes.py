@@ -104,7 +104,8 @@ def contextual(layer: Layer) -> Iterator[Layer]:
     plain = unescaped(layer)
     if plain is not layer:
         yield plain
-    bare = without_markup(unescaped(without_markup(layer)))
+    stripped = without_markup(layer)
+    bare = without_markup(plain if stripped is layer else unescaped(stripped))
     if bare is not layer and bare is not plain:
         yield bare
     if _has_tag_characters(layer.text):

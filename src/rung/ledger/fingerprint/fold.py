@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Literal
@@ -166,24 +166,14 @@ def reads_by_case(chars: Iterable[str]) -> bool:
     return any(_BY_CASE[code] != _BY_LOOK[code] for code in map(ord, chars))
 
 
-def _width(variant: Variant) -> Callable[[str], int]:
-    widths: dict[str, int] = {}
-
-    def width(char: str) -> int:
-        found = widths.get(char)
-        if found is None:
-            found = widths[char] = len(fold(char, variant))
-        return found
-
-    return width
-
-
 def fold_origins(text: str, variant: Variant = "look") -> NDArray[np.int64]:
     """For each character of `fold(text, variant)` the index in `text` that it came from."""
     import numpy as np
 
-    widths = np.fromiter(map(_width(variant), text), dtype=np.int64, count=len(text))
-    return np.repeat(np.arange(len(text), dtype=np.int64), widths)
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    distinct, which = np.unique(points, return_inverse=True)
+    widths = np.array([len(fold(chr(point), variant)) for point in distinct.tolist()], dtype=np.int64)
+    return np.repeat(np.arange(len(text), dtype=np.int64), widths[which])
 
 
 def codes(text: str) -> bytes:

@@ -38,7 +38,7 @@ TOKEN_LENGTH = 24
 
 _ADDRESS = re.compile(r"://([^\s/?#\"'<>()\[\]{}|\\^`]+)([^\s\"'<>()\[\]{}|\\^`]*)")
 _SCHEMES = ("http", "https", "ftp", "ws", "wss")
-_MAILBOX = re.compile(r"[\w.+%-]{1,64}$")
+_MAILBOX = re.compile(r"[\w.+%-]{1,64}")
 _MAIL_DOMAIN = re.compile(r"(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
 _IBAN = re.compile(
     r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{4}){2,7}"
@@ -159,10 +159,13 @@ def _spans(marks: bytes, least: int) -> Iterator[tuple[int, int]]:
 def _emails(text: str) -> Iterator[Literal]:
     at = text.find("@")
     while at >= 0:
-        before, after = _MAILBOX.search(text, max(at - 64, 0), at), _MAIL_DOMAIN.match(text, at + 1)
+        after = _MAIL_DOMAIN.match(text, at + 1)
+        # The mailbox is read backwards: its beginning is not known.
+        before = _MAILBOX.match(text[max(at - 64, 0) : at][::-1]) if after else None
         if before and after:
-            value = f"{before[0]}@{after[0]}".casefold()
-            yield Literal(kind="email", value=value, span=(before.start(), after.end()), host=after[0].lower())
+            start = at - before.end()
+            value = text[start : after.end()].casefold()
+            yield Literal(kind="email", value=value, span=(start, after.end()), host=after[0].lower())
         at = text.find("@", at + 1)
 
 
