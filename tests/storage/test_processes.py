@@ -20,6 +20,7 @@ from .workers import (
     opened,
     processes,
     register_at_once,
+    start_server,
     together,
     write_for,
     write_until_killed,
@@ -31,6 +32,7 @@ BURSTS = 100
 @pytest.fixture(params=("sqlite", "postgres"))
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> Address:
     """Where several processes find one ledger."""
+    start_server()
     if request.param == "sqlite":
         return str(tmp_path / "store.db"), {}
     server: PostgresServer = request.getfixturevalue("postgres")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import sys
 import time
 from collections.abc import Callable
+from multiprocessing import forkserver
 from typing import Any
 
 from rung.ledger.backend import Backend, Document, LogEntry
@@ -14,9 +17,23 @@ from rung.testing.backend_contract import NOW, TYPES, make_item, row
 Address = tuple[str, dict[str, Any]]
 """What `open_backend` takes, beside the types."""
 
-# Forked from a process that has imported this module and opened nothing: a start takes milliseconds.
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload([__name__, "rung.storage.sqlite", "rung.storage.postgres"])
+"""Forks from a process that has imported this module and opened nothing: a start takes milliseconds."""
+
+
+def start_server() -> None:
+    """Start the process that the others are forked from, once. Only the tests call it, no import does."""
+    # It imports what it is told to before it learns where to look for it, except in the environment.
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    try:
+        processes.set_forkserver_preload([__name__, "rung.storage.sqlite", "rung.storage.postgres"])
+        forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 def opened(address: Address) -> Backend:
@@ -94,7 +111,7 @@ def together(target: Callable[..., None], arguments: list[tuple[Any, ...]]) -> l
     workers = [processes.Process(target=target, args=(*given, done)) for given in arguments]
     for worker in workers:
         worker.start()
-    results = [done.get(timeout=60) for _ in workers]
+    results = [done.get(timeout=30) for _ in workers]
     for worker in workers:
         worker.join()
     assert [worker.exitcode for worker in workers] == [0] * len(workers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import threading
 import time
@@ -92,7 +93,7 @@ class Connections:
         try:
             self._owner = threading.get_ident()
             with self.translated():
-                self._writer.execute("BEGIN IMMEDIATE")
+                self._begin()
                 try:
                     yield self._writer
                     self._writer.execute("COMMIT")
@@ -104,6 +105,21 @@ class Connections:
             self._owner = None
             self._writing.release()
 
+    def _begin(self) -> None:
+        # SQLite's own wait sleeps up to 100 ms between attempts, so that one busy process starves the others.
+        deadline = time.monotonic() + self._busy_timeout
+        pause = 0.0002
+        self._writer.execute("PRAGMA busy_timeout = 0")
+        while True:
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as problem:
+                if not _is_busy(problem) or time.monotonic() > deadline:
+                    raise
+            time.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(pause * 1.5, 0.001)
+
     @contextmanager
     def alone(self) -> Generator[sqlite3.Connection, None, None]:
         """The writing connection outside a transaction, for what may not run in one."""
@@ -112,6 +128,7 @@ class Connections:
             raise self._busy()
         try:
             with self.translated():
+                self._writer.execute(f"PRAGMA busy_timeout = {int(self._busy_timeout * 1000)}")
                 yield self._writer
         finally:
             self._writing.release()

@@ -102,7 +102,13 @@ def prepare(connection: sqlite3.Connection, path: str, migrations: Sequence[Sequ
     Raises:
         SchemaVersionError: the file is from a newer version, or is another program's database.
     """
-    if _version(connection, path, len(migrations)) == len(migrations):
+    # One transaction, so that what is read belongs together while another process makes the tables.
+    connection.execute("BEGIN")
+    try:
+        version = _version(connection, path, len(migrations))
+    finally:
+        connection.execute("COMMIT")
+    if version == len(migrations):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -122,9 +128,9 @@ def prepare(connection: sqlite3.Connection, path: str, migrations: Sequence[Sequ
 
 
 def _version(connection: sqlite3.Connection, path: str, supported: int) -> int:
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if application != APPLICATION_ID and (application or version or tables):
         raise SchemaVersionError(
             f"`{path}` is another program's database (give the path of a rung store, or of a new file)",
