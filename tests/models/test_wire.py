@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.models.formats import FORMATS, Format
 
 from rung.assembly.reply import CallDelta, Reply, ReplyDone, TextDelta, Usage
 from rung.errors import ModelAuthError, ModelError, ModelRateLimitError, ModelReplyError, ModelRequestError
@@ -15,7 +16,6 @@ from rung.models.chat_wire import ChatStream, chat_reply
 from rung.models.messages_wire import MessagesStream, messages_reply
 from rung.models.responses_wire import ResponsesStream, responses_reply
 from rung.records.item import Opaque, ToolCall
-from tests.models.formats import FORMATS, Format
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 names = st.from_regex(r"[a-z_]{1,12}", fullmatch=True)

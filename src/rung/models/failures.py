@@ -6,6 +6,7 @@ that it derives from; the tests hold each table against everything that its pack
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
@@ -123,6 +124,14 @@ _BY_CODE: dict[str, Failure] = {
     "permission_error": ModelAuthError,
     "timeout_error": ModelTimeoutError,
 }
+_BY_STATUS: dict[int | None, Failure] = {
+    402: ModelAuthError,
+    408: ModelTimeoutError,
+    413: ModelRequestError,
+    504: ModelTimeoutError,
+    529: ModelRateLimitError,
+}
+"""Statuses for which a package has no class of its own."""
 _SAID: dict[Failure, str] = {
     ModelAuthError: "refuses the key (set a valid one, or look at the account's rights and billing)",
     ModelRateLimitError: "asks to slow down (wait, or raise the account's limits)",
@@ -151,9 +160,9 @@ def _refined(failure: Failure, error: BaseException) -> Failure:
         return ModelAuthError
     if failure is ModelError:
         status = getattr(error, "status_code", None)
-        if status in (408, 504):
-            return ModelTimeoutError
-        return _BY_CODE.get(code, failure)
+        if status is None or status < 400:  # reported inside a stream, which began well
+            return _BY_CODE.get(code, failure)
+        return _BY_STATUS.get(status, failure)
     return failure
 
 
@@ -210,9 +219,9 @@ def _unreachable(provider: str, error: Exception, address: str) -> ModelError | 
 
 def _unknown(provider: str, error: Exception, detail: str) -> ModelError:
     if isinstance(error, TypeError):
-        return ModelRequestError(
-            f"the client of `{provider}` takes no such request (see `detail`)", provider=provider, detail=detail
-        )
+        named = re.search(r"unexpected keyword argument '(\w+)'", detail)
+        fact = f"no argument `{named[1]}` (send it in `extra_body`)" if named else "no such request (see `detail`)"
+        return ModelRequestError(f"the client of `{provider}` takes {fact}", provider=provider, detail=detail)
     if isinstance(error, ValueError):  # JSON or text that cannot be decoded, while a stream is read
         return ModelReplyError(f"`{provider}` sent what cannot be decoded", provider=provider)
     return ModelError(

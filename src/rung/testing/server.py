@@ -225,6 +225,7 @@ def _estimate(body: Mapping[str, Any]) -> int:
 @final
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # tests call many times at once
 
     def __init__(self, script: ScriptedServer) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
