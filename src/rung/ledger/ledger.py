@@ -26,6 +26,7 @@ from rung.errors import (
 from rung.ledger.backend import Backend, LogEntry, NewRow, OriginRow, Tenants, Transaction
 from rung.ledger.channels import Endorsement
 from rung.ledger.content import content_key, folded, identity, text_digest
+from rung.ledger.declassification import Declassification
 from rung.ledger.invalidation import Invalidations
 from rung.ledger.origins import OriginIndex
 from rung.policy.decision import Hit, Reason, Refusal
@@ -67,6 +68,9 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         integrity: the lowest integrity that a parent brings.
         endorsement: who answers for it.
         before_seal: the text was built before the handle was sealed, so the seal does not concern it.
+        after: places of earlier drafts of the same write that it is derived from. This lineage is recorded and
+            excuses nothing: the rules judge the draft as one without parents.
+        declassification: who answers for labels that are wider than the parents'.
     """
 
     channel: str | None = None
@@ -76,6 +80,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     integrity: int | None = None
     endorsement: Endorsement | None = None
     before_seal: bool = False
+    after: tuple[int, ...] = ()
+    declassification: Declassification | None = None
 
 
 DIRECT = Provenance()
@@ -267,6 +273,8 @@ class Ledger:
         return text, "application/json", (), replaced
 
     def _labels_of(self, draft: Draft, source: str, provenance: Provenance, reach: Reach) -> Labels:
+        if provenance.declassification is not None:
+            return self._interned(provenance.declassification.labels)
         rules = self._policy.source(source)
         base = provenance.labels
         sensitivity = draft.sensitivity
@@ -466,26 +474,44 @@ class Ledger:
     ) -> list[ContextItem[Any]]:
         now = self.now()
         numbers = _sequences(prepared, tx)
-        rows = [
-            NewRow(
-                item=self._item(made, seq, now),
-                content_key=made.key,
-                identity=self._identity(made) if self._keeps_identity(made) else None,
+        rows: list[NewRow] = []
+        for made, seq in zip(prepared, numbers, strict=True):
+            after = [self._stored_id(rows[place], tx) for place in made.provenance.after]
+            rows.append(
+                NewRow(
+                    item=self._item(made, seq, now, after),
+                    content_key=made.key,
+                    identity=self._identity(made) if self._keeps_identity(made) else None,
+                )
             )
-            for made, seq in zip(prepared, numbers, strict=True)
-        ]
         stored = tx.insert(rows)
-        entries = [_registered(row.item, now) for row, given in zip(rows, stored, strict=True) if row.item.id == given]
+        entries = [
+            _registered(row.item, now, made.provenance.channel)
+            for made, row, given in zip(prepared, rows, stored, strict=True)
+            if row.item.id == given
+        ]
         entries += [_refused(made, reason, now, reach) for made, reason in broken]
         entries += [
             LogEntry(
                 tenant=reach.tenant,
                 at=now,
                 kind="endorsement",
-                body=canonical_json({"item": row.item.id, **msgspec.to_builtins(made.provenance.endorsement)}),
+                body=canonical_json({"item": given, **msgspec.to_builtins(made.provenance.endorsement)}),
             )
-            for made, row in zip(prepared, rows, strict=True)
+            for made, given in zip(prepared, stored, strict=True)
             if made.provenance.endorsement is not None
+        ]
+        entries += [
+            LogEntry(
+                tenant=reach.tenant,
+                at=now,
+                kind="declassification",
+                body=canonical_json(
+                    {"item": given, "from": list(made.provenance.parents), **msgspec.to_builtins(declassification)}
+                ),
+            )
+            for made, given in zip(prepared, stored, strict=True)
+            if (declassification := made.provenance.declassification) is not None
         ]
         tx.log(entries)
         for _, reason in broken:
@@ -495,9 +521,14 @@ class Ledger:
         found = self._backend.get(others, reach.tenants) if others else {}
         return [handed_out(first.get(given) or found[given]) for given in stored]
 
-    def _item(self, made: _Prepared, seq: int, now: datetime) -> ContextItem[Any]:
+    @staticmethod
+    def _stored_id(row: NewRow, tx: Transaction) -> str:
+        held = {} if row.identity is None else tx.identities([row.identity])
+        return row.item.id if row.identity is None else held.get(row.identity, row.item.id)
+
+    def _item(self, made: _Prepared, seq: int, now: datetime, after: Sequence[str]) -> ContextItem[Any]:
         draft, provenance = made.draft, made.provenance
-        parents = tuple(dict.fromkeys((*provenance.parents, *made.text_origins)))
+        parents = tuple(dict.fromkeys((*provenance.parents, *after, *made.text_origins)))
         integrity = self._policy.integrity(made.type.name)
         if provenance.integrity is not None:
             integrity = min(integrity, provenance.integrity)
@@ -631,8 +662,8 @@ class Ledger:
         """Which of these an event has invalidated since they were seen, and the event's reason."""
         return self._invalidations.among(items, reach.tenants)
 
-    def revoke(self, ids: Sequence[str], reach: Reach, reason: str) -> None:
-        """Mark items as revoked, and log it."""
+    def revoke(self, ids: Sequence[str], reach: Reach, reason: str, also: Sequence[LogEntry] = ()) -> None:
+        """Mark items as revoked, and log it; `also` is logged with it."""
         now = self.now()
         with self._backend.write(reach.tenant) as tx:
             tx.revoke(ids, now, reason)
@@ -643,7 +674,8 @@ class Ledger:
                         at=now,
                         kind="revocation",
                         body=canonical_json({"items": list(ids), "reason": reason}),
-                    )
+                    ),
+                    *also,
                 ]
             )
 
@@ -724,10 +756,12 @@ def _sequences(prepared: Sequence[_Prepared], tx: Transaction) -> list[int]:
     return numbers
 
 
-def _registered(item: ContextItem[Any], now: datetime) -> LogEntry:
-    facts = {"item": item.id, "type": item.type.name, "source": item.source, "digest": item.digest.hex()}
+def _registered(item: ContextItem[Any], now: datetime, channel: str | None) -> LogEntry:
+    facts: dict[str, object] = {"item": item.id, "type": item.type.name, "source": item.source, "digest": item.digest.hex()}
     if item.derived_from:
         facts |= {"from": list(item.derived_from), "via": item.via}
+    if channel is not None:
+        facts["channel"] = channel
     return LogEntry(
         tenant=item.labels.tenant,
         at=now,
