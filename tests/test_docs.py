@@ -60,13 +60,14 @@ def compiled(block: Block) -> CodeType:
     return code
 
 
-async def run_page(python: list[Block], module: ModuleType) -> None:
-    for block in python:
-        code = compiled(block)
-        if code.co_flags & inspect.CO_COROUTINE:
-            await FunctionType(code, vars(module))()
-        else:
-            exec(code, vars(module))
+def run_page(python: list[Block], module: ModuleType) -> None:
+    with asyncio.Runner() as loop:
+        for block in python:
+            code = compiled(block)
+            if code.co_flags & inspect.CO_COROUTINE:
+                loop.run(FunctionType(code, vars(module))())
+            else:
+                exec(code, vars(module))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
@@ -78,7 +79,7 @@ def test_the_examples_of_a_page_run_from_top_to_bottom(
     module = ModuleType("rung_page")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(tmp_path)
-    asyncio.run(run_page(python, module))
+    run_page(python, module)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import msgspec
 
@@ -98,9 +98,7 @@ class DocumentFolder:
         minimum: the least score of a passage; None: the knowledge base's own.
     """
 
-    def __init__(
-        self, name: str, folder: Path, *, index: Path | None = None, minimum: float | None = None
-    ) -> None:
+    def __init__(self, name: str, folder: Path, *, index: Path | None = None, minimum: float | None = None) -> None:
         self._name, self.folder, self._index, self._minimum = name, folder, index, minimum
         self._base: KnowledgeBase | None = None
         self._is_read = False
@@ -201,7 +199,8 @@ def load_configuration(path: str | Path) -> Configuration:
     policy = policy_from({**tables, "sources": sources}, origin=str(where))
     if agent.intent is not None and agent.intent not in policy.intents:
         raise ConfigError(
-            f"`agent.intent` names the unknown intent `{agent.intent}` (one of {names(sorted(policy.intents)) or 'none'})",
+            f"`agent.intent` names the unknown intent `{agent.intent}` "
+            f"(one of {names(sorted(policy.intents)) or 'none'})",
             path="agent.intent",
         )
     return Configuration(
@@ -229,10 +228,10 @@ def _feeds(tables: object, folder: Path) -> tuple[list[Feed], dict[str, Any]]:
         raise ConfigError(f"`sources` is of kind {kind(tables)}, not a table (write `[sources.NAME]`)", path="sources")
     feeds: list[Feed] = []
     policies: dict[str, Any] = {}
-    for name, table in tables.items():  # pyright: ignore[reportUnknownVariableType]
-        if not isinstance(name, str) or not isinstance(table, Mapping):
+    for name, table in cast("Mapping[str, object]", tables).items():
+        if not isinstance(table, Mapping):
             raise ConfigError(f"`sources.{name}` is of kind {kind(table)}, not a table", path=f"sources.{name}")
-        rest: dict[str, Any] = {str(key): value for key, value in table.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        rest = dict(cast("Mapping[str, Any]", table))
         what, path, index = (rest.pop(field, None) for field in ("kind", "path", "index"))
         policies[name] = rest
         if what is None and path is None and index is None:

@@ -102,9 +102,7 @@ def test_a_kept_session_goes_on_and_holds_its_transcript_once(project: Path) -> 
     for question in ("How long do refunds take?", "And to a gift card?"):
         run = rung("compile", question, "--save", "kept.db", "--request", cwd=project)
         assert run.returncode == 0, run.stderr
-    said_so_far = [
-        message["content"] for message in json.loads(run.stdout)["messages"] if message["role"] != "system"
-    ]
+    said_so_far = [message["content"] for message in json.loads(run.stdout)["messages"] if message["role"] != "system"]
     assert [text for text in said_so_far if text.count("\n") == 0] == [
         "Hello.",
         "Good day.",
@@ -134,7 +132,9 @@ def test_out_writes_request_and_manifest_and_says_where(project: Path) -> None:
 
 def test_a_changed_document_is_read_again_from_a_kept_index(project: Path) -> None:
     text = (project / "rung.toml").read_text()
-    (project / "rung.toml").write_text(text.replace('path = "documents"', 'path = "documents"\nindex = "made/known.db"'))
+    (project / "rung.toml").write_text(
+        text.replace('path = "documents"', 'path = "documents"\nindex = "made/known.db"')
+    )
     ask = ("compile", "How long do refunds take?", "--request")
     assert "five working days" in rung(*ask, cwd=project).stdout
     document = project / "documents" / "refunds.md"

@@ -5,6 +5,7 @@ Exit codes: 0 fine; 1 refused, by a budget, a policy, a scope or a finding; 2 us
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -28,7 +29,8 @@ def _run() -> int:
     from rung.errors import RungError
 
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a character shows its number.
             stream.reconfigure(errors="backslashreplace")
     try:
         return command()
@@ -40,7 +42,9 @@ def _run() -> int:
         raise
     except OSError as problem:
         named = f"`{problem.filename}`: " if problem.filename else ""
-        return _told(f"{named}{(problem.strerror or 'input or output failed').lower()} (check the path and its rights)", 2)
+        return _told(
+            f"{named}{(problem.strerror or 'input or output failed').lower()} (check the path and its rights)", 2
+        )
 
 
 def exit_code(problem: Exception) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 import typer.main
@@ -91,16 +91,16 @@ def demo() -> None:
 def compile_command(
     question: Annotated[str, typer.Argument(help="The request of the turn.")],
     config: Config = Path("rung.toml"),
-    budget: Annotated[Optional[int], typer.Option(help="Tokens of the whole request.")] = None,  # noqa: UP045
-    intent: Annotated[Optional[str], typer.Option(help="The name of an intent of the policy.")] = None,  # noqa: UP045
+    budget: Annotated[int | None, typer.Option(help="Tokens of the whole request.")] = None,
+    intent: Annotated[str | None, typer.Option(help="The name of an intent of the policy.")] = None,
     target: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="openai-chat, openai-responses, anthropic or text."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the manifest alone, as JSON.")] = False,
     request: Annotated[bool, typer.Option("--request", help="Print the request alone, as JSON.")] = False,
-    save: Annotated[Optional[Path], typer.Option(help="Keep items and turn in this file; the next turn goes on.")] = None,  # noqa: UP045
-    out: Annotated[Optional[Path], typer.Option(help="Also write request and manifest into this folder.")] = None,  # noqa: UP045
+    save: Annotated[Path | None, typer.Option(help="Keep items and turn in this file; the next turn goes on.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write request and manifest into this folder.")] = None,
 ) -> None:
     """Compile a turn from real files; no model takes part. Prints the messages, then why they are so."""
     from rung.cli.compile import run_compile
@@ -135,7 +135,7 @@ def init(
 def check(
     paths: Annotated[list[Path], typer.Argument(help="Python files, or folders of them.")],
     format: Annotated[str, typer.Option(help="How findings are written: text, json, sarif or github.")] = "text",
-    config: Annotated[Optional[Path], typer.Option("--config", "-c", help="A TOML file; default: pyproject.toml.")] = None,  # noqa: UP045
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="A TOML file; default: pyproject.toml.")] = None,
 ) -> int:
     """Find where text from tools, retrieval or memory is built into a prompt. The code is read, never run."""
     from rung.check import run_check
@@ -155,7 +155,7 @@ def policy_explain(
 
 
 Where = Annotated[str, typer.Argument(help="A store: the path of a SQLite file, or postgresql://…")]
-Tenant = Annotated[Optional[str], typer.Option(help="Whose part of the store; default: what belongs to no tenant.")]  # noqa: UP045
+Tenant = Annotated[str | None, typer.Option(help="Whose part of the store; default: what belongs to no tenant.")]
 
 
 @store_app.command("refusals")

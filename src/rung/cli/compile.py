@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -95,7 +95,7 @@ def close_documents(sources: Iterable[ContextSource]) -> None:
 
 
 @contextmanager
-def open_store(found: Configuration, save: Path | None = None) -> Iterator[ContextStore]:
+def open_store(found: Configuration, save: Path | None = None) -> Generator[ContextStore]:
     """The configuration's store, or the file given, with the system prompt as a declared channel."""
     where = str(save) if save is not None else _store_path(found)
     channels = [found.instruction_source()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -64,7 +64,7 @@ def _json(value: Any) -> str:
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
+def waiting(what: str) -> Generator[None]:
     """A spinner on a terminal; nothing where the output is a file or a pipe."""
     if not sys.stderr.isatty():
         yield
@@ -76,7 +76,7 @@ def waiting(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def counting(what: str) -> Iterator[Callable[[int, int, str], None] | None]:
+def counting(what: str) -> Generator[Callable[[int, int, str], None] | None]:
     """A bar on a terminal, told (done, of how many, the present one); None elsewhere."""
     if not sys.stderr.isatty():
         yield None

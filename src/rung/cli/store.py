@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ Echo = Callable[[str], Any]
 
 
 @contextmanager
-def existing(where: str, tenant: str | None) -> Iterator[ContextStore]:
+def existing(where: str, tenant: str | None) -> Generator[ContextStore]:
     """A store that is there already; asking one does not make one.
 
     Raises:
