@@ -10,14 +10,13 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from rung.compiler.truncation_text import Cutter, Piece, marker
+from rung.compiler.truncation_text import Cutter, Piece, is_table_rule, marker
 from rung.tokens import Tokenizer, take_tokens
 
-_DELIMITER = re.compile(r"^[ \t]*[|+]?[ \t]*:?[-=]{2,}[-=:|+ \t]*$")
 _PREAMBLE_LINES = 5
 _CLOSING_LINES = 3
 _SHORT = 300
-_WIDEST = 4_000  # a longer line is no delimiter row; keeps the match cheap on hostile lines
+_WIDEST = 4_000  # characters of a heading row
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +80,10 @@ def _row(table: Table, left: int) -> str:
 def _ruled(text: str) -> Table | None:
     """A table with a delimiter row under its heading."""
     lines: list[str] = re.findall(r"[^\n]*\n|[^\n]+", text)
-    at = next((i for i, line in enumerate(lines[: _PREAMBLE_LINES + 3]) if _rule(line)), -1)
+    at = next((i for i, line in enumerate(lines[: _PREAMBLE_LINES + 3]) if is_table_rule(line)), -1)
     if at < 0:
         return None
-    if at + 2 < len(lines) and _rule(lines[at + 2]):  # a box: rule, names, rule
+    if at + 2 < len(lines) and is_table_rule(lines[at + 2]):  # a box: rule, names, rule
         at += 2
     elif at == 0:
         return None
@@ -103,14 +102,8 @@ def _ruled(text: str) -> Table | None:
     return Table(ends, "| ", " |", False)
 
 
-def _rule(line: str) -> bool:
-    if len(line) > _WIDEST or ("|" not in line and "+" not in line):
-        return False
-    return _DELIMITER.match(line.rstrip("\r\n")) is not None
-
-
 def _is_row(line: str) -> bool:
-    return "|" in line and not _rule(line)
+    return "|" in line and not is_table_rule(line)
 
 
 _QUOTED = re.compile(r'"[^"]*"')

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 
-from rung.compiler.truncation_text import Cutter, Fence, Piece, cut_head, fences, marker
+from rung.compiler.truncation_text import Cutter, Fence, Piece, cut_head, fences, is_table_rule, marker
 from rung.tokens import Tokenizer, take_tokens
 
 _ATX = re.compile(r"^ {0,3}#{1,6}(?:[ \t][^\n]*)?$", re.MULTILINE)
@@ -18,13 +18,11 @@ _UNDERLINED = re.compile(r"^(?! {4}|[|>#\-*+\s])[^\n|]+\n {0,3}(?:=+|-{3,})[ \t]
 _BLOCK = re.compile(
     r"(?:(?<=\n)|(?<=\A))(?=[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]|[ \t]*\|)|(?<=\n\n)(?=[^\n])", re.MULTILINE
 )
-_TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
 _HTML_HEADING = re.compile(r"<h[1-6](?=[\s>])", re.IGNORECASE)
 _HTML_BLOCK = re.compile(r"</(?:p|li|tr|div|pre|ul|ol|table|section|article|blockquote)\s*>\s*", re.IGNORECASE)
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:-]*)(?:\s[^<>]*?)?(/?)>")
 _VOID = re.compile(r"(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr|p|li|td|th|tr)\Z")
 _TITLE = 300
-_WIDEST = 4_000
 
 
 def cut_sections(text: str, tokenizer: Tokenizer, *, html: bool) -> Cutter:
@@ -119,7 +117,7 @@ def _ruled(text: str, place: int) -> bool:
     if "|" not in line or place == 0:
         return False
     above = text[text.rfind("\n", 0, place - 1) + 1 : place - 1]
-    return any("|" in row and len(row) <= _WIDEST and _TABLE_RULE.match(row) for row in (line, above))
+    return is_table_rule(line) or is_table_rule(above)
 
 
 def _title(text: str, starts: list[int]) -> str:

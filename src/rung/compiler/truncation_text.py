@@ -54,6 +54,11 @@ def line_count(text: str, start: int = 0, end: int | None = None) -> int:
     return text.count("\n", start, stop) + (text[stop - 1] != "\n")
 
 
+def is_table_rule(line: str) -> bool:
+    """Whether a line is the rule between a table's heading and its rows, as in Markdown, `psql` and `mysql`."""
+    return ("-" in line or "=" in line) and ("|" in line or "+" in line) and not line.strip("-=|+: \t\r\n")
+
+
 # --- the wrapping ----------------------------------------------------------------------------------------
 
 _OPENING = re.compile(
@@ -190,10 +195,12 @@ class Body:
         line = self.text.find("\n", place) + 1
         if line and (size - line) * 2 >= size - place and line < size:
             return line
-        tag = self.text.find(">", place, place + _TAG_REACH)
-        if tag >= 0 and self.text.find("<", place, tag) < 0 and tag + 1 < size:
-            tag += 1
-            return tag if grapheme_boundary(self.text, tag) else place
+        near = max(0, place - _TAG_REACH)
+        tag = self.text.rfind("<", near, place)
+        if tag >= 0 and self.text.find(">", tag, place) < 0 and _TAG_START.match(self.text, tag):
+            end = self.text.find(">", place, place + _TAG_REACH) + 1
+            if 0 < end < size and self.text.find("<", place, end) < 0 and grapheme_boundary(self.text, end):
+                return end
         blank = self.text.find(" ", place, place + _WORD_REACH)
         return blank + 1 if 0 <= blank < size - 1 and grapheme_boundary(self.text, blank + 1) else place
 
