@@ -305,8 +305,10 @@ class Backend(Protocol):
         """One document."""
         ...
 
-    def documents(self, kind: str, tenants: Tenants, *, session: str | None = None) -> Iterator[Document]:
-        """Documents of a kind, in order of id."""
+    def documents(
+        self, kind: str | None, tenants: Tenants, *, session: str | None = None
+    ) -> Iterator[Document]:
+        """Documents of a kind, or of every kind, in order of id."""
         ...
 
     def close(self) -> None:

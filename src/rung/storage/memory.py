@@ -135,14 +135,22 @@ class _Transaction:
         found: dict[bytes, dict[str, OriginRow]] = {}
         for key in wanted:
             for shelf in self.store.shelves(tenants):
-                held = shelf.origins.get(key, ())
-                for ordinal in (held,) if isinstance(held, int) else held:
+                for ordinal in self._places(shelf, key):
                     self._note(found, key, self.store.origin(ordinal))
         if self.shelf.tenant in tenants:
             for staged in self.rows:
                 if staged.row.content_key in wanted:
                     self._note(found, staged.row.content_key, _origin(staged.ordinal, staged.row.item))
         return {key: tuple(sorted(rows.values(), key=lambda row: row.ordinal)) for key, rows in found.items()}
+
+    def _places(self, shelf: _Shelf, key: bytes) -> Sequence[int]:
+        held = shelf.origins.get(key, ())
+        first = (held,) if isinstance(held, int) else held
+        if all(self.store.slots[ordinal - 1].id not in self.erased for ordinal in first):
+            return first
+        # An origin is erased by this very write: the next one counts.
+        slots = ((ordinal, self.store.slots[ordinal - 1]) for ordinal in shelf.ordinals)
+        return [place for place, slot in slots if slot.content_key == key and slot.id not in self.erased]
 
     @staticmethod
     def _note(found: dict[bytes, dict[str, OriginRow]], key: bytes, row: OriginRow) -> None:
@@ -163,7 +171,8 @@ class _Transaction:
         if identity in self.claimed:
             return self.claimed[identity]
         ordinal = self.shelf.identities.get(identity)
-        return None if ordinal is None else self.store.slots[ordinal - 1].id
+        holder = None if ordinal is None else self.store.slots[ordinal - 1].id
+        return None if holder in self.erased else holder
 
     def insert(self, rows: Sequence[NewRow]) -> list[str]:
         require_owned(rows, self.shelf.tenant)
@@ -259,6 +268,9 @@ class _Transaction:
     def erase(self, ids: Sequence[str], at: datetime, reason: str) -> list[str]:
         gone: list[str] = []
         for item_id in dict.fromkeys(ids):
+            if item_id in self.ids:
+                gone += self._erase_staged(item_id, at, reason)
+                continue
             found = self._slot(item_id)
             if found is None or item_id in self.erased or found[1].text is None:
                 continue
@@ -267,6 +279,17 @@ class _Transaction:
             self.emit(Event(tenant=self.shelf.tenant, at=at, item_id=item_id, reason="erased"))
             gone.append(item_id)
         return gone
+
+    def _erase_staged(self, item_id: str, at: datetime, reason: str) -> list[str]:
+        """Erase an item that this very write brought in."""
+        for place, staged in enumerate(self.rows):
+            if staged.row.item.id == item_id:
+                del self.rows[place]
+                self.restored.append(tombstone_of(staged.record, at, reason, staged.ordinal))
+                self.claimed = {key: held for key, held in self.claimed.items() if held != item_id}
+                self.emit(Event(tenant=self.shelf.tenant, at=at, item_id=item_id, reason="erased"))
+                return [item_id]
+        return []
 
     def restore(self, tombstones: Sequence[Tombstone]) -> None:
         ordinal = len(self.store.slots) + len(self.rows) + len(self.restored)
@@ -573,13 +596,13 @@ class MemoryBackend:
                     return found
         return None
 
-    def documents(self, kind: str, tenants: Tenants, *, session: str | None = None) -> Iterator[Document]:
+    def documents(self, kind: str | None, tenants: Tenants, *, session: str | None = None) -> Iterator[Document]:
         with self._state:
             found = [
                 document
                 for shelf in self.shelves(tenants)
                 for document in shelf.documents.values()
-                if document.kind == kind and (session is None or document.session == session)
+                if (kind is None or document.kind == kind) and (session is None or document.session == session)
             ]
         found.sort(key=lambda document: document.id)
         yield from found

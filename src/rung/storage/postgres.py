@@ -379,14 +379,15 @@ class PostgresBackend:
         found = sorted(rows, key=lambda row: scopes.index(row[0]))
         return _document(found[0]) if found else None
 
-    def documents(self, kind: str, tenants: Tenants, *, session: str | None = None) -> Iterator[Document]:
+    def documents(self, kind: str | None, tenants: Tenants, *, session: str | None = None) -> Iterator[Document]:
         scopes = scope_keys(tenants)
-        if not (storable(kind) and storable(session or "")):
+        if not (storable(kind or "") and storable(session or "")):
             return
         rows = self._read(
             "SELECT tenant, kind, id, session, version, body FROM {s}.documents WHERE tenant = ANY(%s) "
-            "AND kind = %s AND (%s::text IS NULL OR session = %s::text) ORDER BY id, tenant DESC",
-            (scopes, kind, session, session),
+            "AND (%s::text IS NULL OR kind = %s::text) AND (%s::text IS NULL OR session = %s::text) "
+            "ORDER BY id, kind, tenant DESC",
+            (scopes, kind, kind, session, session),
             scopes,
         )
         for row in rows:

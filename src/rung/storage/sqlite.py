@@ -356,16 +356,18 @@ class SqliteBackend:
                     return _document(row)
         return None
 
-    def documents(self, kind: str, tenants: Tenants, *, session: str | None = None) -> Iterator[Document]:
-        if not storable(kind) or not storable(session or ""):
+    def documents(self, kind: str | None, tenants: Tenants, *, session: str | None = None) -> Iterator[Document]:
+        if not storable(kind or "") or not storable(session or ""):
             return
         scopes = scope_keys(tenants)
-        within = "" if session is None else " AND session = ?"
+        within = "" if kind is None else " AND kind = ?"
+        within += "" if session is None else " AND session = ?"
+        given = [value for value in (kind, session) if value is not None]
         with self._connections.reading() as connection:
             rows = connection.execute(
                 "SELECT tenant, kind, id, session, version, body FROM documents "
-                f"WHERE tenant IN ({marks(scopes)}) AND kind = ?{within} ORDER BY id, tenant DESC",
-                (*scopes, kind, *(() if session is None else (session,))),
+                f"WHERE tenant IN ({marks(scopes)}){within} ORDER BY id, kind, tenant DESC",
+                (*scopes, *given),
             ).fetchall()
         for row in rows:
             yield _document(row)

@@ -514,6 +514,7 @@ def documents_count_versions(open_handle: OpenHandle) -> None:
             )
         equal([d.id for d in other.documents("k", ("a",))], ["B", "c", "d", "e"], "in order of id")
         equal([d.id for d in other.documents("k", ("a",), session="s")], ["c"], "of a session")
+        equal([d.id for d in other.documents(None, ("a",))], ["B", "a", "c", "d", "e"], "of every kind")
         equal(other.document("k", "missing", ("a",)), None, "no such document")
 
 
@@ -796,6 +797,12 @@ def erased_items_leave_tombstones(open_handle: OpenHandle) -> None:
             equal(handle.tombstones(("a",)), {"i1": expected}, "all tombstones")
             equal(list(handle.audit(("a",))), [], "what is left verifies")
             equal([(c.items, c.erased) for c in handle.census(("a",))], [(2, 1)], "the census counts it apart")
+        with backend.write("a") as tx:
+            tx.insert([row(make_item("i5"), "new", "new")])
+            equal(tx.erase(["i5", "i3"], NOW, "at once"), ["i5", "i3"], "also what the same write brought in")
+            equal(tx.origins([key("new"), key("c")], ("a",)), {}, "the write itself sees it")
+            equal(tx.insert([row(make_item("i6"), "c", "new")]), ["i6"], "and may take the identity")
+        equal(list(other.tombstones(("a",))), ["i1", "i3", "i5"], "tombstones in order of writing")
         add_rows(backend, "a", row(make_item("i4"), "c", "i"))
         with refused(ConflictError, "the id of an erased item stays taken"):
             add(backend, make_item("i1"))
