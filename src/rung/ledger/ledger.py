@@ -523,8 +523,9 @@ class Ledger:
 
     @staticmethod
     def _stored_id(row: NewRow, tx: Transaction) -> str:
-        held = {} if row.identity is None else tx.identities([row.identity])
-        return row.item.id if row.identity is None else held.get(row.identity, row.item.id)
+        if row.identity is None:
+            return row.item.id
+        return tx.identities([row.identity]).get(row.identity, row.item.id)
 
     def _item(self, made: _Prepared, seq: int, now: datetime, after: Sequence[str]) -> ContextItem[Any]:
         draft, provenance = made.draft, made.provenance
@@ -757,7 +758,12 @@ def _sequences(prepared: Sequence[_Prepared], tx: Transaction) -> list[int]:
 
 
 def _registered(item: ContextItem[Any], now: datetime, channel: str | None) -> LogEntry:
-    facts: dict[str, object] = {"item": item.id, "type": item.type.name, "source": item.source, "digest": item.digest.hex()}
+    facts: dict[str, object] = {
+        "item": item.id,
+        "type": item.type.name,
+        "source": item.source,
+        "digest": item.digest.hex(),
+    }
     if item.derived_from:
         facts |= {"from": list(item.derived_from), "via": item.via}
     if channel is not None:
