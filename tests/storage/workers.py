@@ -105,6 +105,36 @@ def register_at_once(address: Address, worker: int, start: Any, done: Any) -> No
     done.put(ids)
 
 
+def write_after_a_fork(address: Address, done: Any) -> None:
+    """Open, fork, and write in both processes."""
+    backend = opened(address)
+    write_whole(backend, "before")
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            write_whole(backend, "child")
+            code = 0 if len(backend.session_items("s", ("a",))) >= 6 else 2
+        finally:
+            os._exit(code)
+    write_whole(backend, "parent")
+    _, status = os.waitpid(child, 0)
+    found = [item.id for item in backend.session_items("s", ("a",))]
+    backend.close()
+    done.put((os.waitstatus_to_exitcode(status), found))
+
+
+def write_small(address: Address, worker: int, count: int, done: Any) -> None:
+    """Write so many single items to one session."""
+    backend = opened(address)
+    for number in range(count):
+        with backend.write("a") as tx:
+            seq = tx.next_seq("s", 1)
+            tx.insert([row(make_item(f"{worker}-{number}", session="s", seq=seq))])
+    backend.close()
+    done.put(count)
+
+
 def together(target: Callable[..., None], arguments: list[tuple[Any, ...]]) -> list[Any]:
     """Run a worker per tuple of arguments at once; what each of them put."""
     done = processes.Queue()

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from rung.ledger.backend import Backend, Census, Tenants
+from rung.ledger.backend import Backend, Census, LogEntry, Tenants
 from rung.storage.chain import broken_links
 
 _BATCH = 500
@@ -18,7 +18,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         code: `digest`, `columns` or `unreadable` for an item; `parent` for an item whose parent is neither
-            stored nor a tombstone; `link` for a log entry that does not continue its chain.
+            stored nor a tombstone; `missing` for an item that the log registered and that is neither;
+            `replaced` for one that has another digest than the log registered; `link` for a log entry that
+            does not continue its chain.
         tenant: whose it is; None for the deployment's.
         id: the item's id, or the number of the log entry.
         detail: the missing parent's id; empty otherwise.
@@ -67,7 +69,8 @@ def stats(backend: Backend, tenants: Tenants | None = None) -> list[Census]:
 
 
 def verify(backend: Backend, tenants: Tenants | None = None) -> Verification:
-    """Read everything again: digests, the columns that items are found by, parents, and the log's chains."""
+    """Read everything again: digests, the columns that items are found by, parents, the log's chains, and
+    whether each item that the log registered is still there as it was."""
     problems: list[Problem] = []
     items = tombstones = entries = 0
     for tenant in every_tenant(backend) if tenants is None else tenants:
@@ -83,7 +86,44 @@ def verify(backend: Backend, tenants: Tenants | None = None) -> Verification:
         chain = list(backend.logged(only))
         entries += len(chain)
         problems += [Problem(code="link", tenant=tenant, id=str(entry.number)) for entry in broken_links(chain)]
+        problems += _unlike_the_log(backend, tenant, chain, frozenset(altered))
     return Verification(items=items, tombstones=tombstones, entries=entries, problems=tuple(problems))
+
+
+def _unlike_the_log(
+    backend: Backend, tenant: str | None, chain: Sequence[LogEntry], altered: frozenset[str]
+) -> Iterator[Problem]:
+    only = (tenant,)
+    registered: dict[str, str] = {}
+    for entry in chain:
+        if entry.kind in ("registration", "transform"):
+            facts = _facts(entry.body)
+            if facts is not None and facts.item not in altered:
+                registered[facts.item] = facts.digest
+    ids = list(registered)
+    for start in range(0, len(ids), _BATCH):
+        batch = ids[start : start + _BATCH]
+        digests = {item_id: item.digest for item_id, item in backend.get(batch, only).items()}
+        rest = [item_id for item_id in batch if item_id not in digests]
+        if rest:
+            digests |= {item_id: stone.digest for item_id, stone in backend.tombstones(only, rest).items()}
+        for item_id in batch:
+            if item_id not in digests:
+                yield Problem(code="missing", tenant=tenant, id=item_id)
+            elif digests[item_id].hex() != registered[item_id]:
+                yield Problem(code="replaced", tenant=tenant, id=item_id)
+
+
+class _Registered(msgspec.Struct, frozen=True):
+    item: str
+    digest: str
+
+
+def _facts(body: str) -> _Registered | None:
+    try:
+        return msgspec.json.decode(body, type=_Registered)
+    except msgspec.MsgspecError:
+        return None
 
 
 def _missing_parents(backend: Backend, tenant: str | None) -> Iterator[Problem]:

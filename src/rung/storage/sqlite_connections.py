@@ -11,7 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 from rung.errors import StoreBusyError, StoreError
-from rung.storage.sqlite_schema import prepare
+from rung.storage.sqlite_schema import MIGRATIONS, prepare
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -37,7 +37,7 @@ class Connections:
         self._start()
         with self.translated():
             self._switch_to_wal(self._writer)
-            prepare(self._writer, path)
+            prepare(self._writer, path, MIGRATIONS)
 
     def _start(self) -> None:
         self._process = os.getpid()
