@@ -46,8 +46,27 @@ class Peer:
 PEERS: tuple[Peer, ...] = (
     Peer("rung", "rung, history of a session", "rung_peer", "Session", "rung"),
     *(
-        Peer(f"rung-{share}", f"rung, block {share}", "rung_peer", "Session", "rung", {"block": share}, curve=True)
-        for share in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+        Peer(
+            f"rung-{block}-{head}-{epoch}",
+            f"rung, block {block}, head {head}, epoch {epoch}",
+            "rung_peer",
+            "Session",
+            "rung",
+            {"block": block, "head": head, "epoch": epoch},
+            curve=True,
+        )
+        for block, head, epoch in (
+            (0.2, 0.0, 1),
+            (0.3, 0.0, 1),
+            (0.4, 0.0, 1),
+            (0.5, 0.0, 1),
+            (0.6, 0.0, 1),
+            (0.3, 0.3, 4),
+            (0.38, 0.3, 4),
+            (0.38, 0.3, 6),
+            (0.38, 0.31, 8),
+            (0.385, 0.305, 8),
+        )
     ),
     Peer("reference", "incremental window, two water marks", "reference", "Window"),
     Peer("lc-trim", "LangChain trim_messages, exact", "langchain_peer", "Trim", "langchain-core"),
@@ -58,9 +77,7 @@ PEERS: tuple[Peer, ...] = (
         "TrimApproximate",
         "langchain-core",
     ),
-    Peer(
-        "lc-summary", "LangChain SummarizationMiddleware", "langchain_peer", "SummaryMiddleware", "langchain"
-    ),
+    Peer("lc-summary", "LangChain SummarizationMiddleware", "langchain_peer", "SummaryMiddleware", "langchain"),
     Peer("langmem", "langmem summarize_messages", "langchain_peer", "LangMem", "langmem"),
     Peer("li-buffer", "LlamaIndex ChatMemoryBuffer", "llamaindex_peer", "Buffer", "llama-index-core"),
     Peer("li-memory", "LlamaIndex Memory", "llamaindex_peer", "BlockMemory", "llama-index-core"),
@@ -87,9 +104,7 @@ PEERS: tuple[Peer, ...] = (
         "Truncation",
         "agent-framework-core",
     ),
-    Peer(
-        "autogen", "AutoGen TokenLimitedChatCompletionContext", "autogen_peer", "TokenLimited", "autogen-core"
-    ),
+    Peer("autogen", "AutoGen TokenLimitedChatCompletionContext", "autogen_peer", "TokenLimited", "autogen-core"),
     Peer(
         "strands",
         "Strands SlidingWindowConversationManager, 50",

@@ -52,9 +52,7 @@ class Truncation(Adapter):
             for c in message.contents:
                 if c.type == "function_call":
                     arguments = c.arguments if isinstance(c.arguments, str) else dumps(c.arguments)
-                    made.setdefault("tool_calls", []).append(
-                        function_call(c.call_id or "", c.name or "", arguments)
-                    )
+                    made.setdefault("tool_calls", []).append(function_call(c.call_id or "", c.name or "", arguments))
                 elif c.type == "function_result":
                     made |= {"tool_call_id": c.call_id, "content": str(c.result)}
             out.append(made)

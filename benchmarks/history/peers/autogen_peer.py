@@ -72,8 +72,5 @@ class TokenLimited(Adapter):
                     calls = [function_call(c.id, c.name, c.arguments) for c in message.content]
                     out.append({"role": "assistant", "content": "", "tool_calls": calls})
                 case _:
-                    out += [
-                        {"role": "tool", "tool_call_id": r.call_id, "content": r.content}
-                        for r in message.content
-                    ]
+                    out += [{"role": "tool", "tool_call_id": r.call_id, "content": r.content} for r in message.content]
         return out

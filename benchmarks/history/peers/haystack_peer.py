@@ -40,9 +40,7 @@ class Compactor(Adapter):
                 origin = ToolCall(tool_name=message["name"], arguments={}, id=message["tool_call_id"])
                 return ChatMessage.from_tool(content, origin=origin)
         calls = [
-            ToolCall(
-                tool_name=c["function"]["name"], arguments=json.loads(c["function"]["arguments"]), id=c["id"]
-            )
+            ToolCall(tool_name=c["function"]["name"], arguments=json.loads(c["function"]["arguments"]), id=c["id"])
             for c in message.get("tool_calls") or []
         ]
         return ChatMessage.from_assistant(content or None, tool_calls=calls or None)

@@ -41,9 +41,7 @@ class LangChain(Adapter):
             case "user":
                 return HumanMessage(content, id=ident)
             case "tool":
-                return ToolMessage(
-                    content, tool_call_id=message["tool_call_id"], name=message["name"], id=ident
-                )
+                return ToolMessage(content, tool_call_id=message["tool_call_id"], name=message["name"], id=ident)
         calls = [
             {"id": c["id"], "name": c["function"]["name"], "args": json.loads(c["function"]["arguments"])}
             for c in message.get("tool_calls") or []

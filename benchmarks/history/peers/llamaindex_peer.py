@@ -14,9 +14,7 @@ KEYS = ("tool_calls", "tool_call_id")
 class LlamaIndex(Adapter):
     def convert(self, message: Message) -> ChatMessage:
         extra = {k: message[k] for k in KEYS if message.get(k)}
-        return ChatMessage(
-            role=message["role"], content=message.get("content") or "", additional_kwargs=extra
-        )
+        return ChatMessage(role=message["role"], content=message.get("content") or "", additional_kwargs=extra)
 
     def messages(self, fitted: Sequence[ChatMessage]) -> list[Message]:
         return [

@@ -21,9 +21,7 @@ class Session(Adapter):
             answer = {"call_id": message["tool_call_id"], "output": message["content"]}
             return [{"type": "function_call_output", **answer}]
         if message.get("tool_calls"):
-            return [
-                {"type": "function_call", "call_id": c["id"], **c["function"]} for c in message["tool_calls"]
-            ]
+            return [{"type": "function_call", "call_id": c["id"], **c["function"]} for c in message["tool_calls"]]
         return [{"role": message["role"], "content": message["content"]}]
 
     def add(self, native: list[Any]) -> None:

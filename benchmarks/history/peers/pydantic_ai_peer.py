@@ -42,9 +42,7 @@ class Compaction(Adapter):
             first = [] if self.history else [SystemPromptPart(self.system["content"])]
             self.history.append(ModelRequest(parts=[*first, UserPromptPart(content)]))
         elif native["role"] == "tool":
-            part = ToolReturnPart(
-                tool_name=native["name"], content=content, tool_call_id=native["tool_call_id"]
-            )
+            part = ToolReturnPart(tool_name=native["name"], content=content, tool_call_id=native["tool_call_id"])
             last = self.history[-1]
             if isinstance(last, ModelRequest) and isinstance(last.parts[-1], ToolReturnPart):
                 last.parts = [*last.parts, part]
@@ -76,9 +74,7 @@ class Compaction(Adapter):
                 continue
             for part in message.parts:
                 if isinstance(part, ToolReturnPart):
-                    out.append(
-                        {"role": "tool", "tool_call_id": part.tool_call_id, "content": str(part.content)}
-                    )
+                    out.append({"role": "tool", "tool_call_id": part.tool_call_id, "content": str(part.content)})
                 elif isinstance(part, SystemPromptPart):
                     out.append({"role": "system", "content": part.content})
                 elif isinstance(part, UserPromptPart):

@@ -4,6 +4,7 @@ from typing import Any
 
 from peers.protocol import Adapter, Message
 from rung import Assistant, ContextStore, ToolCall, ToolOutput, User
+from rung.policy.rules import HistoryRule
 from rung.tokens import CallableTokenizer
 from vocabulary import count
 
@@ -11,8 +12,8 @@ from vocabulary import count
 class Session(Adapter):
     """A store in memory, one session, and a turn compiled from its history."""
 
-    def __init__(self, block: float = 0.5) -> None:
-        self.block = block
+    def __init__(self, **rule: Any) -> None:
+        self.rule = HistoryRule(**rule)
 
     def start(self, system: Message, budget: int) -> None:
         self.budget = budget
@@ -41,7 +42,7 @@ class Session(Adapter):
             [self.rules],
             budget=self.budget,
             history="session",
-            history_block=self.block,
+            history_rule=self.rule,
             tokenizer=self.tokenizer,
         )
         return turn.request["messages"]

@@ -26,7 +26,7 @@ from rung.compiler.turn import Turn
 from rung.compiler.verify import verify
 from rung.errors import InputError, kind
 from rung.ledger.ledger import Ledger, Reach
-from rung.policy.rules import PolicySet, TurnIntent
+from rung.policy.rules import HistoryRule, PolicySet, TurnIntent
 from rung.records.canonical import canonical_json
 from rung.records.item import ContextItem, Slot
 from rung.records.labels import Sensitivity
@@ -53,8 +53,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         scores: item id to score.
         both: show an item and the one promoted from it.
         history_tokens: the most that the history takes.
-        history_block: of the history's limit, how much is dropped at once (above 0, at most 0.9). A larger block
-            keeps the prompt's beginning for more turns and uses less of the budget.
+        history_rule: how the history is cut; None: the policy's.
         verify: `full` counts the finished request anew.
         invisible: what becomes of invisible characters in quoted data.
         history: where the conversation comes from: the items handed in, or the handle's session, which is read
@@ -76,7 +75,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     scores: Mapping[str, float] = {}
     both: bool = False
     history_tokens: int | None = None
-    history_block: float | None = None
+    history_rule: HistoryRule | None = None
     verify: Literal["fast", "full"] | None = None
     invisible: Literal["keep", "strip", "show"] = "strip"
     history: Literal["items", "session"] = "items"
@@ -176,9 +175,7 @@ class _Same:
 
 def _costs(target: Target, options: Options) -> Costs:
     tokenizer = options.tokenizer
-    return _remembered(
-        target, tokenizer if isinstance(tokenizer, str) else _Same(tokenizer), _Same(options.framing)
-    )
+    return _remembered(target, tokenizer if isinstance(tokenizer, str) else _Same(tokenizer), _Same(options.framing))
 
 
 @lru_cache(maxsize=64)
@@ -232,16 +229,10 @@ def _plan(
         revoked=ledger.revoked(ids, reach),
         both=options.both,
         history_tokens=options.history_tokens,
-        history_block=_block(policy.budget.history_block if options.history_block is None else options.history_block),
+        history_rule=options.history_rule or policy.history,
         past=past,
         rows=options.rows,
     )
-
-
-def _block(share: float) -> float:
-    if not 0 < share <= 0.9:
-        raise InputError(f"`history_block` is {share} (give a share above 0 and at most 0.9)", field="history_block")
-    return share
 
 
 def _schema_text(schema: object) -> str:

@@ -9,7 +9,8 @@ import msgspec
 
 from rung.compiler.admit import admit
 from rung.compiler.counting import Costs
-from rung.compiler.history import Exchange, exchanges, window
+from rung.compiler.history import chosen, exchanges
+from rung.compiler.keep import Shape
 from rung.compiler.layout import context_message, prompt_of, quoted
 from rung.compiler.past import Past, Window, labels_of
 from rung.compiler.plan import Candidate, Plan
@@ -37,7 +38,7 @@ def fit(plan: Plan, costs: Costs) -> Plan:
     sizes = {one.item.id: costs.block(quoted(one)) for one in optional}
     overhead = 0 if _has_required_context(plan) else _context_overhead(costs, optional)
     wanted = sum(sizes.values()) + (overhead if optional else 0)
-    for_history = _history_room(plan, costs, room, wanted)
+    for_history = _history_shape(plan, costs, room, wanted)
     if plan.past is not None:
         plan = _fit_past(plan, plan.past, for_history)
         state.update((one.item.id, one) for one in plan.candidates if one.item.id not in state)
@@ -89,15 +90,16 @@ def _required(plan: Plan, costs: Costs, state: dict[str, Candidate]) -> int:
 
 
 def _sizes(plan: Plan, shown: Sequence[Candidate], costs: Costs) -> list[tuple[str, int]]:
-    items, components, constants = costs.by_item(prompt_of(plan, shown))
+    found = costs.weigh(prompt_of(plan, shown))
+    items = found.items
     by_id = {one.item.id: one.item for one in shown}
     sizes = [
         (f"{by_id[item].source} {by_id[item].type.name} {item}", tokens)
         for item, tokens in items.items()
         if item is not None and item in by_id
     ]
-    sizes += [(name, components[name]) for name in ("tools", "response_schema") if components.get(name)]
-    sizes.append(("framing", constants + items.get(None, 0)))
+    sizes += [(name, size) for name in ("tools", "response_schema") if (size := getattr(found, name))]
+    sizes.append(("framing", found.constants + items.get(None, 0)))
     return sorted(sizes, key=lambda pair: -pair[1])
 
 
@@ -139,19 +141,12 @@ def _body(one: Candidate) -> str:
     return body(one.item) if one.text is None else one.text
 
 
-class _Room(msgspec.Struct, frozen=True, kw_only=True):
-    """How much history may take, and the block it is dropped by.
+def _history_shape(plan: Plan, costs: Costs, room: int, wanted: int) -> Shape:
+    """How much history may take, and how it is cut.
 
-    The block depends on the stable part of the prompt only, and the limit moves in steps of an eighth of it, so
-    that a longer question or another passage does not move the cut. Nothing is remembered from turn to turn:
-    the same inputs give the same cut.
+    Block and head depend on the stable part of the prompt only, and what other candidates want counts in steps of
+    an eighth of it, so that a longer question or another passage does not move the cut.
     """
-
-    limit: int
-    block: int
-
-
-def _history_room(plan: Plan, costs: Costs, room: int, wanted: int) -> _Room:
     rules = [one for one in plan.candidates if one.alive and one.place == "instructions"]
     slots = [one for one in plan.candidates if one.alive and one.owners]
     stable = max(1, plan.available - costs.prompt(prompt_of(plan, [*rules, *slots])))
@@ -162,13 +157,19 @@ def _history_room(plan: Plan, costs: Costs, room: int, wanted: int) -> _Room:
     limit = max(room - wanted, int(room * HISTORY_SHARE)) if wanted else room
     if plan.history_tokens is not None:
         limit = min(limit, plan.history_tokens)
-    return _Room(limit=max(0, min(limit, room)), block=max(1, int(stable * plan.history_block)))
+    rule = plan.history_rule
+    return Shape(
+        limit=max(0, min(limit, room)),
+        block=max(1, int(stable * rule.block)),
+        head=int(stable * rule.head),
+        epoch=rule.epoch,
+    )
 
 
-def _fit_past(plan: Plan, past: Past, room: _Room) -> Plan:
+def _fit_past(plan: Plan, past: Past, shape: Shape) -> Plan:
     """The plan with the window of its session's past, or with the window's items as candidates of their own
     where they cannot be taken as they were rendered."""
-    window = past.window(room.limit, room.block)
+    window = past.window(shape)
     revoked = past.revoked([item.id for exchange in window.exchanges for item in exchange.items])
     if plan.target in _SPLICED and past.clean and not revoked and _readable(plan, window):
         return msgspec.structs.replace(plan, window=window)
@@ -178,7 +179,7 @@ def _fit_past(plan: Plan, past: Past, room: _Room) -> Plan:
         for item in exchange.items
     )
     admitted = admit(plan.with_(members, revoked={**plan.revoked, **revoked})).candidates
-    return plan.with_((*admitted, *plan.candidates), rows=(*past.older(window.first), *plan.rows))
+    return plan.with_((*admitted, *plan.candidates), rows=(*window.left_out, *plan.rows))
 
 
 def _readable(plan: Plan, window: Window) -> bool:
@@ -190,22 +191,17 @@ def _readable(plan: Plan, window: Window) -> bool:
     return True
 
 
-def _fit_history(plan: Plan, costs: Costs, state: dict[str, Candidate], room: _Room) -> int:
+def _fit_history(plan: Plan, costs: Costs, state: dict[str, Candidate], shape: Shape) -> int:
     past = exchanges([one for one in plan.candidates if one.alive and one.place == "history"], costs)
-    total = sum(exchange.tokens for exchange in past)
-    kept = past if total <= room.limit else window(past, room.limit, room.block)
-    _mark_history(state, past, kept)
-    return sum(exchange.tokens for exchange in kept)
-
-
-def _mark_history(state: dict[str, Candidate], past: Sequence[Exchange], kept: Sequence[Exchange]) -> None:
-    first = len(past) - len(kept)
-    for exchange in past[:first]:
+    kept = chosen(past, shape)
+    for number, exchange in enumerate(past):
         for one in exchange.members:
-            state[one.item.id] = one.out("excluded", "history_window")
-    for exchange in past[first:]:
-        for one in exchange.members:
-            state[one.item.id] = msgspec.structs.replace(one, reason="history")
+            state[one.item.id] = (
+                msgspec.structs.replace(one, reason="history")
+                if number in kept
+                else one.out("excluded", "history_window")
+            )
+    return sum(exchange.tokens for number, exchange in enumerate(past) if number in kept)
 
 
 def _fit_context(
@@ -272,7 +268,7 @@ def _settle_total(plan: Plan, costs: Costs) -> Plan:
             plan = _without(plan, {last.item.id}, "over_budget", over)
             continue
         if plan.window is not None and plan.past is not None and plan.window.exchanges:
-            window = plan.past.window(max(0, plan.window.cost - over), 1)
+            window = plan.past.window(Shape(limit=max(0, plan.window.cost - over), block=1))
             plan = msgspec.structs.replace(plan, window=window)
             continue
         past = exchanges([one for one in alive if one.place == "history"], costs)

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import msgspec
 
 from rung.compiler.counting import Costs
-from rung.compiler.layout import spoken
+from rung.compiler.keep import Shape, keep
 from rung.compiler.plan import Candidate
+from rung.compiler.spoken import spoken_item
+
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """One request and what followed it, with the tokens that it adds."""
@@ -24,28 +26,19 @@ def exchanges(past: Sequence[Candidate], costs: Costs) -> list[Exchange]:
         if one.item.type.name == "user" or not groups:
             groups.append([])
         groups[-1].append(one)
-    return [Exchange(members=tuple(group), tokens=costs.messages([spoken(one) for one in group])) for group in groups]
+    return [
+        Exchange(
+            members=tuple(group),
+            tokens=costs.messages([spoken_item(one.item, "history", one.text) for one in group]),
+        )
+        for group in groups
+    ]
 
 
-def window(past: Sequence[Exchange], limit: int, block: int) -> list[Exchange]:
-    """The latest exchanges that fit in `limit` tokens, cut in blocks.
-
-    The cut lies where the tokens before it reach a multiple of a block, so it moves once in many turns and
-    depends on the history and the limit only. Where no exchange is left by that, the latest ones that fit.
-    """
-    total = sum(exchange.tokens for exchange in past)
-    over = max(0, total - limit)
-    boundary = -(-over // block) * block
-    before = 0
-    for number, exchange in enumerate(past):
-        if before >= boundary:
-            return list(past[number:])
-        before += exchange.tokens
-    kept: list[Exchange] = []
-    left = limit
-    for exchange in reversed(past):
-        if exchange.tokens > left:
-            break
-        left -= exchange.tokens
-        kept.insert(0, exchange)
-    return kept
+def chosen(past: Sequence[Exchange], shape: Shape) -> set[int]:
+    """The numbers of the exchanges that are sent."""
+    before = [0]
+    for exchange in past:
+        before.append(before[-1] + exchange.tokens)
+    kept = keep(before, shape)
+    return {*range(kept.head, kept.gap), *range(kept.tail, len(past))}

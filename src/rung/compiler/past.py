@@ -6,15 +6,15 @@ cost depends on what is new and on what is sent, never on the length of the conv
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from rung.assembly.messages import Block, Message, Prompt
 from rung.assembly.repair import Repair
 from rung.compiler.counting import Costs
+from rung.compiler.keep import Kept, Shape, keep
 from rung.compiler.manifest import Entry
 from rung.compiler.spoken import spoken_item
 from rung.ledger.content import content_key
@@ -82,11 +82,10 @@ class Exchange:
 
     def weigh(self, costs: Costs) -> None:
         """Count it, once."""
-        prompt = Prompt(messages=self.messages())
-        items, _, constants = costs.by_item(prompt)
-        self.notes = costs.target.heal(prompt).repairs
-        self.tokens = sum(items.values())
-        self.constants = constants - costs.framing.per_request
+        found = costs.weigh(Prompt(messages=self.messages()))
+        self.notes = found.repairs
+        self.tokens = sum(found.items.values())
+        self.constants = found.constants - costs.framing.per_request
 
     def wire(self, costs: Costs, stubs: dict[str, str]) -> tuple[tuple[Any, ...], int]:
         """Its messages as the provider takes them, and how many tokens its stubs save."""
@@ -97,8 +96,8 @@ class Exchange:
         names = frozenset(stubs)
         if self._stubbed is None or self._stubbed[0] != names:
             messages = self.messages(stubs)
-            items, _, _ = costs.by_item(Prompt(messages=messages))
-            self._stubbed = (names, tuple(_wire(costs, messages)), self.tokens - sum(items.values()))
+            shorter = sum(costs.weigh(Prompt(messages=messages)).items.values())
+            self._stubbed = (names, tuple(_wire(costs, messages)), self.tokens - shorter)
         return self._stubbed[1], self._stubbed[2]
 
     def forget_wire(self) -> None:
@@ -131,7 +130,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         stubs: of each exchange, the results that only refer to the call that gave them before.
         notes: what the target's rules made necessary to change.
         rows: manifest rows: one for what is left out, one for what is in.
-        first: the number of the first exchange that is sent.
+        left_out: the rows of what is not sent, alone.
     """
 
     wire: tuple[Any, ...] = ()
@@ -141,7 +140,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     stubs: tuple[dict[str, str], ...] = ()
     notes: tuple[Repair, ...] = ()
     rows: tuple[Entry, ...] = ()
-    first: int = 0
+    left_out: tuple[Entry, ...] = ()
 
     @property
     def cost(self) -> int:
@@ -171,7 +170,7 @@ class Past:
         self._by_turn: dict[str, int] = {}
         self._open: Exchange | None = None
         self._calls: set[str] = set()
-        self._kept_from = 0
+        self._rendered: set[int] = set()
         self.clean = True
         """Whether each exchange may be rendered by itself: no call id is used twice."""
         self.cursor = 0
@@ -241,29 +240,19 @@ class Past:
             self._before[number + 1] = self._before[number] + exchange.cost
             self._items[number + 1] = self._items[number] + len(exchange.items)
 
-    def cut(self, limit: int, block: int) -> int:
-        """The number of the first exchange that is sent within `limit` tokens, moved in blocks."""
-        over = self.total - limit
-        if over <= 0:
-            return 0
-        boundary = -(-over // block) * block
-        first = bisect_left(self._before, boundary)
-        if first < len(self._closed):
-            return first
-        return min(len(self._closed), bisect_left(self._before, over))
-
-    def window(self, limit: int, block: int) -> Window:
-        """The latest exchanges that fit in `limit` tokens."""
-        first = self.cut(limit, block)
-        kept = self._closed[first:]
-        for exchange in self._closed[self._kept_from : first]:
-            exchange.forget_wire()
-        self._kept_from = max(self._kept_from, first)
+    def window(self, shape: Shape) -> Window:
+        """The exchanges that are sent within the limits."""
+        kept = keep(self._before, shape)
+        numbers = (*range(kept.head, kept.gap), *range(kept.tail, len(self._closed)))
+        for number in self._rendered.difference(numbers):
+            self._closed[number].forget_wire()
+        self._rendered = set(numbers)
         wire: list[Any] = []
-        saved = 0
+        saved = constants = cost = 0
         stubbed: list[dict[str, str]] = []
         seen: dict[bytes, str] = {}
-        for exchange in kept:
+        sent = [self._closed[number] for number in numbers]
+        for exchange in sent:
             stubs: dict[str, str] = {}
             for key, item_id, call_id in exchange.repeats:
                 if key in seen:
@@ -274,46 +263,48 @@ class Past:
             stubbed.append(stubs)
             wire += parts
             saved += less
-        constants = sum(exchange.constants for exchange in kept)
-        tokens = self.total - self._before[first] - constants - saved
+            constants += exchange.constants
+            cost += exchange.cost
         return Window(
             wire=tuple(wire),
-            tokens=tokens,
+            tokens=cost - constants - saved,
             constants=constants,
-            exchanges=tuple(kept),
+            exchanges=tuple(sent),
             stubs=tuple(stubbed),
-            notes=tuple(note for exchange in kept for note in exchange.notes),
-            rows=self._rows(first, tokens),
-            first=first,
+            notes=tuple(note for exchange in sent for note in exchange.notes),
+            rows=self._rows(kept, saved),
+            left_out=self._left_out(kept),
         )
 
-    def _rows(self, first: int, tokens: int) -> tuple[Entry, ...]:
-        rows: list[Entry] = []
-        if first:
-            rows.append(
-                _row(self._closed[0], self._closed[first - 1], self._items[first], "excluded", "history_window", 0)
-            )
-        if first < len(self._closed):
-            count = self._items[-1] - self._items[first]
-            rows.append(_row(self._closed[first], self._closed[-1], count, "included", "history", tokens))
-        return tuple(rows)
+    def _rows(self, kept: Kept, saved: int) -> tuple[Entry, ...]:
+        """One row for each stretch in one state, in order; what stubs saved comes off the tail."""
+        last = len(self._closed)
+        rows = [
+            self._row(0, kept.head, "excluded", 0),
+            self._row(kept.head, kept.gap, "included", 0),
+            self._row(kept.gap, kept.tail, "excluded", 0),
+            self._row(kept.tail, last, "included", saved),
+        ]
+        return tuple(row for row in rows if row is not None)
 
-    def older(self, first: int) -> tuple[Entry, ...]:
-        """The manifest row of what stands before exchange `first`."""
-        return self._rows(first, 0)[:1] if first else ()
+    def _left_out(self, kept: Kept) -> tuple[Entry, ...]:
+        rows = (self._row(0, kept.head, "excluded", 0), self._row(kept.gap, kept.tail, "excluded", 0))
+        return tuple(row for row in rows if row is not None)
 
-
-def _row(first: Exchange, last: Exchange, count: int, state: Any, reason: str, tokens: int) -> Entry:
-    return Entry(
-        source="history",
-        item=first.items[0].id,
-        last=last.items[-1].id,
-        count=count,
-        tokens=tokens,
-        state=state,
-        reason=reason,
-        place="history",
-    )
+    def _row(self, start: int, end: int, state: Literal["included", "excluded"], saved: int) -> Entry | None:
+        if start >= end:
+            return None
+        stretch = self._closed[start:end] if state == "included" else ()
+        return Entry(
+            source="history",
+            item=self._closed[start].items[0].id,
+            last=self._closed[end - 1].items[-1].id,
+            count=self._items[end] - self._items[start],
+            tokens=sum(exchange.tokens for exchange in stretch) - saved,
+            state=state,
+            reason="history" if state == "included" else "history_window",
+            place="history",
+        )
 
 
 def labels_of(exchanges: Sequence[Exchange]) -> frozenset[Labels]:

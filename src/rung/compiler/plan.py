@@ -11,7 +11,7 @@ import msgspec
 from rung.assembly.messages import ToolSchema
 from rung.compiler.manifest import Conflict, Entry, State
 from rung.compiler.past import Past, Window
-from rung.policy.rules import PolicySet, SourcePolicy, TurnIntent
+from rung.policy.rules import HistoryRule, PolicySet, SourcePolicy, TurnIntent
 from rung.records.item import ContextItem
 from rung.records.labels import Sensitivity
 
@@ -92,7 +92,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     revoked: Mapping[str, str] = {}
     both: bool = False
     history_tokens: int | None = None
-    history_block: float = 0.5
+    history_rule: HistoryRule = HistoryRule()
     past: Past | None = None
     window: Window | None = None
     conflicts: tuple[Conflict, ...] = ()

@@ -23,29 +23,26 @@ _PLACES = ("instructions", "summary", "history", "context", "request")
 def report(plan: Plan, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:
     """The neutral prompt, the request, and the manifest of a fitted plan."""
     alive = [one for one in plan.candidates if one.alive]
-    prompt = prompt_of(plan, alive)
-    notes = costs.target.heal(prompt).repairs
-    items, components, constants = costs.by_item(prompt)
-    rows = plan.rows
-    if plan.window is None:
-        request = costs.target.request(prompt)
+    found = costs.weigh(prompt_of(plan, alive))
+    notes, constants, rows, prompt = found.repairs, found.constants, plan.rows, found.given
+    window = plan.window
+    if window is None:
+        request = costs.target.request(found.prompt, healed=True)
     else:
-        window = plan.window
-        prompt, request = _spliced(prompt, window, costs)
+        prompt, request = _spliced(found.prompt, window, costs)
         notes = (*window.notes, *notes)
         rows = (*window.rows, *rows)
         constants += window.constants
     known = {one.item.id for one in plan.candidates}
-    sent = 0 if plan.window is None else plan.window.tokens
-    own = sum(tokens for item, tokens in items.items() if item is None or item not in known)
-    entries = _entries(plan, items)
+    own = sum(tokens for item, tokens in found.items.items() if item is None or item not in known)
+    entries = _entries(plan, found.items)
     by_place = dict.fromkeys(_PLACES, 0)
     for entry in (*entries, *rows):
         if entry.place is not None:
             by_place[entry.place] += entry.tokens
-    total = sum(items.values()) + sent + components.get("tools", 0) + components.get("response_schema", 0) + constants
+    total = found.total + (0 if window is None else window.cost)
     manifest = Manifest(
-        turn=_turn_id(plan, request),
+        turn=_turn_id(plan, entries, rows, total),
         at=plan.now.isoformat(),
         target=plan.target,
         intent=None if plan.intent is None else plan.intent.name,
@@ -54,8 +51,8 @@ def report(plan: Plan, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:
         entries=(*rows, *entries),
         totals=Totals(
             **by_place,
-            tools=components.get("tools", 0),
-            response_schema=components.get("response_schema", 0),
+            tools=found.tools,
+            response_schema=found.response_schema,
             framing=constants + own,
             total=total,
             budget=plan.budget,
@@ -78,8 +75,8 @@ def _spliced(prompt: Prompt, window: Window, costs: Costs) -> tuple[Prompt, dict
     stable = ("instructions", "summary")
     head = tuple(message for message in prompt.messages if message.place in stable)
     tail = tuple(message for message in prompt.messages if message.place not in stable)
-    request = costs.target.request(msgspec.structs.replace(prompt, messages=head))
-    rest = costs.target.request(Prompt(messages=tail))
+    request = costs.target.request(msgspec.structs.replace(prompt, messages=head), healed=True)
+    rest = costs.target.request(Prompt(messages=tail), healed=True)
     where = "messages" if "messages" in rest else "input"
     request[where] = [*request.get(where, ()), *window.wire, *rest[where]]
     return msgspec.structs.replace(prompt, messages=(*head, *window.messages(), *tail)), request
@@ -89,9 +86,11 @@ def _note(repair: Any) -> str:
     return canonical_json(msgspec.to_builtins(repair))
 
 
-def _turn_id(plan: Plan, request: Mapping[str, Any]) -> str:
-    seen = canonical_json(request), plan.now.isoformat(), plan.target, plan.tenant, plan.session, plan.budget
-    return blake2b(msgspec.msgpack.encode(seen), digest_size=8, person=b"rung turn v1").hexdigest()
+def _turn_id(plan: Plan, entries: Sequence[Entry], rows: Sequence[Entry], total: int) -> str:
+    """The same inputs at the same moment give the same id."""
+    seen = [(entry.item, entry.last, entry.state, entry.tokens) for entry in (*rows, *entries)]
+    about = plan.now, plan.target, plan.tenant, plan.subject, plan.session, plan.budget, total
+    return blake2b(msgspec.msgpack.encode((seen, about)), digest_size=8, person=b"rung turn v1").hexdigest()
 
 
 def _entries(plan: Plan, items: Mapping[str | None, int]) -> list[Entry]:

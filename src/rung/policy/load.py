@@ -16,6 +16,7 @@ from rung.policy.rules import (
     RULES,
     USER_INTEGRITY,
     Budget,
+    HistoryRule,
     Limits,
     PolicySet,
     SourcePolicy,
@@ -101,7 +102,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 def policy_from(tables: Mapping[str, Any], origin: str = "policy") -> PolicySet:
     """The policy of TOML-like tables: `types`, `transitions`, `sources`, `freshness`, `intents`, `rules`,
-    `guards`, `budget`, `limits`, `conflicts`. Given entries are merged over the defaults; a list of
+    `guards`, `budget`, `limits`, `history`, `conflicts`. Given entries are merged over the defaults; a list of
     transitions is added to the default ones, and an entry with the same ends replaces the default.
     """
     known = set(PolicySet.__struct_fields__)
@@ -147,6 +148,7 @@ def policy_from(tables: Mapping[str, Any], origin: str = "policy") -> PolicySet:
             guards=convert(tables.get("guards", ["approval"]), tuple[str, ...], "guards"),
             budget=convert(_table(tables, "budget"), Budget, "budget"),
             limits=convert(_table(tables, "limits"), Limits, "limits"),
+            history=convert(_table(tables, "history"), HistoryRule, "history"),
             conflicts=convert(_table(tables, "conflicts"), dict[str, str], "conflicts"),
         )
     )

@@ -160,7 +160,6 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         window: the model's context window; with it, input is at most window - reserve_output.
         reserve_output: kept for the reply.
         system, knowledge, memory, history, tools: caps of the components.
-        history_block: of the history's limit, how much is dropped at once when it is full.
     """
 
     input: Tokens = 6_000
@@ -171,13 +170,29 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     memory: Tokens = 1_000
     history: Tokens = 8_000
     tools: Tokens = 4_000
-    history_block: Annotated[float, msgspec.Meta(gt=0, le=0.9)] = 0.5
 
     def available(self) -> int:
         """The tokens that the request may take: the smaller of `input` and window - reserve_output."""
         if self.window is None:
             return self.input
         return max(0, min(self.input, self.window - self.reserve_output))
+
+
+class HistoryRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a history that is too long is cut, in shares of the tokens that it may take.
+
+    A larger block and a larger head keep more of the prompt's beginning from turn to turn (the provider's
+    cache), and leave less for the latest exchanges.
+
+    Attributes:
+        block: how much is dropped at once.
+        head: how much of what stood before the latest exchanges stays in front of them; 0: a plain window.
+        epoch: after how many blocks the head moves up.
+    """
+
+    block: Annotated[float, msgspec.Meta(gt=0, le=0.9)] = 0.385
+    head: Annotated[float, msgspec.Meta(ge=0, le=0.8)] = 0.305
+    epoch: Annotated[int, msgspec.Meta(ge=1)] = 8
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -211,6 +226,7 @@ class PolicySet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     guards: tuple[str, ...] = ("approval",)
     budget: Budget = Budget()
     limits: Limits = Limits()
+    history: HistoryRule = HistoryRule()
     conflicts: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
 
     def mode(self, rule: str) -> Mode:
