@@ -179,10 +179,10 @@ class Body:
         line = self.text.rfind("\n", 0, place) + 1
         if line * 2 >= place:
             return line
-        tag = self.text.rfind("<", max(0, place - _TAG_REACH), place)
+        tag = self.text.rfind("<", max(line, place - _TAG_REACH), place)
         if tag > 0 and self.text.find(">", tag, place) < 0 and _TAG_START.match(self.text, tag):
             return tag
-        blank = self.text.rfind(" ", max(0, place - _WORD_REACH), place + 1)
+        blank = self.text.rfind(" ", max(line, place - _WORD_REACH), place + 1)
         return blank if blank > 0 and grapheme_boundary(self.text, blank) else place
 
     def ahead(self, place: int) -> int:
@@ -195,13 +195,15 @@ class Body:
         line = self.text.find("\n", place) + 1
         if line and (size - line) * 2 >= size - place and line < size:
             return line
+        # Never past this line, so that a tail that may be longer is never cut shorter.
+        stop = line - 1 if line else size
         near = max(0, place - _TAG_REACH)
         tag = self.text.rfind("<", near, place)
         if tag >= 0 and self.text.find(">", tag, place) < 0 and _TAG_START.match(self.text, tag):
-            end = self.text.find(">", place, place + _TAG_REACH) + 1
+            end = self.text.find(">", place, min(stop, place + _TAG_REACH)) + 1
             if 0 < end < size and self.text.find("<", place, end) < 0 and grapheme_boundary(self.text, end):
                 return end
-        blank = self.text.find(" ", place, place + _WORD_REACH)
+        blank = self.text.find(" ", place, min(stop, place + _WORD_REACH))
         return blank + 1 if 0 <= blank < size - 1 and grapheme_boundary(self.text, blank + 1) else place
 
     def piece(self, head: int, tail: int, rule: str) -> Piece | None:
