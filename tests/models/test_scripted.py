@@ -140,6 +140,19 @@ def test_a_script_that_is_over_and_a_body_that_is_no_json_are_refused() -> None:
         caught.value.close()
 
 
+def test_a_fault_of_the_script_itself_reaches_the_client() -> None:
+    def wrong(body: Mapping[str, Any]) -> Any:
+        raise KeyError("not in the test's table")
+
+    for script, words in ((wrong, "not in the test's table"), (lambda body: 7, "not `int`")):
+        with (
+            ScriptedServer(script) as server,
+            openai.OpenAI(api_key="x", base_url=server.openai_url) as client,
+            pytest.raises(openai.BadRequestError, match=words),
+        ):
+            client.chat.completions.create(model="m", messages=[])
+
+
 def test_a_server_opens_again_and_leaves_nothing_open() -> None:
     server = ScriptedServer(lambda body: Fault(status=400))
     with warnings.catch_warnings():

@@ -23,6 +23,7 @@ from typing import Any, Literal, cast, final
 import msgspec
 
 from rung.assembly.reply import Reply, Usage
+from rung.errors import InputError
 from rung.testing import wire
 from rung.testing.model import as_reply
 
@@ -279,7 +280,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(400, wire.openai_error("the body is not JSON", status=400, code="invalid_json"))
             return
         script = self.script
-        form, line, number = script.receive(path, body, headers)
+        try:
+            form, line, number = script.receive(path, body, headers)
+        except Exception as error:  # a fault of the test's own function: the client should say so
+            message = f"the script raised {error!r}"
+            self._send(400, wire.openai_error(message, status=400, code="script_failed"))
+            return
         if path in ("/v1/messages/count_tokens", "/v1/responses/input_tokens"):
             self._send(200, {"input_tokens": script.count(body), "object": "response.input_tokens"})
         elif form is None:
@@ -294,20 +300,25 @@ class _Handler(BaseHTTPRequestHandler):
             between, line = line.between, line.line
         if isinstance(line, Broken):
             broken, line = line, line.line
+        if not isinstance(line, Fault | Raw):
+            try:
+                line = script.reply(line, body)
+            except InputError as error:
+                line = Fault(status=400, code="script_failed", message=error.message)
         if isinstance(line, Fault):
             self._fault(form, line)
         elif isinstance(line, Raw):
             self._head(line.status, line.content_type, len(line.body))
             self.wfile.write(line.body)
         elif body.get("stream"):
-            self._stream(form, self._events(form, script.reply(line, body), number, body), between, broken)
+            self._stream(form, self._events(form, line, number, body), between, broken)
         else:
             bodies = {
                 "openai-chat": wire.chat_body,
                 "openai-responses": wire.responses_body,
                 "anthropic": wire.messages_body,
             }
-            self._send(200, bodies[form](script.reply(line, body), number), broken=broken)
+            self._send(200, bodies[form](line, number), broken=broken)
 
     def _events(self, form: Format, reply: Reply, number: int, body: dict[str, Any]) -> list[wire.Event]:
         if form == "openai-chat":
