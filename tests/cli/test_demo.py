@@ -27,6 +27,7 @@ def test_each_item_of_the_ledger_has_a_line() -> None:
     assert [(kind.strip(), source) for kind, source in lines] == [
         ("instruction", "system"),
         ("memory", "memory"),
+        ("memory", "memory"),
         ("tool_output", "tool:order_lookup"),
         ("tool_output", "tool:shipping_api"),
     ]
@@ -58,6 +59,14 @@ def test_the_prompt_holds_the_current_value_once_and_the_old_memory_not_at_all()
     prompt = output("1").stdout.partition("The prompt")[2].partition("Why it is so")[0]
     assert prompt.count('"state":"shipped"') == 1
     assert "warehouse" not in prompt
+
+
+def test_the_prompt_keeps_instruction_evidence_tool_output_and_memory_apart() -> None:
+    prompt = output("1").stdout.partition("The prompt")[2].partition("Why it is so")[0]
+    places = [
+        prompt.index(mark) for mark in ('role="system"', "<evidence ", "<tool_output ", "<memory ", "Where is my")
+    ]
+    assert places == sorted(places)
 
 
 def test_the_manifest_says_why_the_memory_stayed_out() -> None:

@@ -174,6 +174,57 @@ def store_stats(where: Where, tenant: Tenant = None) -> None:
     stats(where, tenant, echo=typer.echo)
 
 
+@store_app.command("verify")
+def store_verify(where: Where) -> int:
+    """Read everything again: digests, parents, and the chained log of decisions."""
+    from rung.cli.store import verify
+
+    return verify(where, echo=typer.echo)
+
+
+@store_app.command("export")
+def store_export(
+    where: Where,
+    to: Annotated[Path, typer.Argument(help="The file to write, JSON lines; it must not exist.")],
+) -> None:
+    """Write all that a store holds, content included, into one file."""
+    from rung.cli.store import export
+
+    export(where, to, echo=typer.echo)
+
+
+@store_app.command("import")
+def store_import(
+    where: Annotated[str, typer.Argument(help="The store to write to; made if absent.")],
+    given: Annotated[Path, typer.Argument(help="A file that `rung store export` wrote.")],
+) -> None:
+    """Take in an export, with its ids, digests and log."""
+    from rung.cli.store import take_in
+
+    take_in(where, given, echo=typer.echo)
+
+
+@store_app.command("erase")
+def store_erase(
+    where: Where,
+    subject: Annotated[str, typer.Option(help="The person whose data is erased.")],
+    tenant: Tenant = None,
+    reason: Annotated[str, typer.Option(help="Why, as the tombstones say.")] = "subject erased",
+) -> None:
+    """Erase all of a person and what was derived from it, leaving tombstones without content."""
+    from rung.cli.store import erase
+
+    erase(where, subject, tenant, reason, echo=typer.echo)
+
+
+@store_app.command("sweep")
+def store_sweep(where: Where) -> None:
+    """Erase what has expired."""
+    from rung.cli.store import sweep
+
+    sweep(where, echo=typer.echo)
+
+
 @store_app.command("turns")
 def store_turns(where: Where, tenant: Tenant = None) -> None:
     """List the recorded turns; with `rung store turn` one of them in full."""

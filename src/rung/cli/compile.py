@@ -55,8 +55,7 @@ def run_compile(
     finally:
         close_documents(sources)
     request = json.dumps(dict(turn.request), indent=2, ensure_ascii=False)
-    if out is not None:
-        _write(out, request, turn)
+    written = "" if out is None else _write(out, request, turn)
     if show == "manifest":
         echo(turn.manifest.json())
     elif show == "request":
@@ -65,9 +64,11 @@ def run_compile(
         echo(turn.text if wanted == "text" else readable(turn.request))
         echo("")
         echo(turn.manifest.table())
+    if written:
+        print(written, file=sys.stderr)
 
 
-def _write(folder: Path, request: str, turn: Turn) -> None:
+def _write(folder: Path, request: str, turn: Turn) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     files = {
         "request.json": request,
@@ -76,7 +77,7 @@ def _write(folder: Path, request: str, turn: Turn) -> None:
     }
     for name, text in files.items():
         (folder / name).write_text(text + "\n", encoding="utf-8")
-    print(f"wrote {', '.join(files)} in {folder}", file=sys.stderr)
+    return f"wrote {', '.join(files)} in {folder}"
 
 
 def read_documents(sources: Iterable[ContextSource], intent: TurnIntent | None) -> None:
