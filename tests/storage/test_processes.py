@@ -51,7 +51,7 @@ def _require_whole(backend: Backend, acknowledged: set[str]) -> None:
     assert {parent: len(found) for parent, found in children.items()} == {f"{name}-0": 2 for name in documents}
     assert [item.seq for item in backend.session_items("s", ("a",))] == list(range(1, 3 * len(documents) + 1))
     assert broken_links(backend.logged(("a",))) == []
-    assert list(backend.audit(("a",))) == []
+    assert {audited.problem for audited in backend.audit(("a",))} <= {None}
 
 
 def test_killed_writers_lose_nothing_and_leave_nothing_half_done(address: Address) -> None:

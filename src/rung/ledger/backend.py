@@ -134,6 +134,22 @@ class Census(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     erased: int
 
 
+class Audited(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A stored item that was read again.
+
+    Attributes:
+        id: what it is found by.
+        problem: `digest` where it contradicts its digest, `columns` where it is filed under what it does not
+            say, `unreadable`, or None.
+        digest, derived_from: as it says itself; empty where it is unreadable.
+    """
+
+    id: str
+    problem: str | None = None
+    digest: bytes = b""
+    derived_from: tuple[str, ...] = ()
+
+
 class Transaction(Protocol):
     """One atomic unit of writing in one tenant. Left by an exception, it leaves nothing behind.
 
@@ -280,9 +296,8 @@ class Backend(Protocol):
         """What is stored, by tenant and type."""
         ...
 
-    def audit(self, tenants: Tenants) -> Iterator[tuple[str, str]]:
-        """Read every stored item again: the id and a stable reason code of each that contradicts its digest
-        (`digest`), the columns it is found by (`columns`), or that cannot be read (`unreadable`)."""
+    def audit(self, tenants: Tenants) -> Iterator[Audited]:
+        """Read every stored item again, past any cache, and say whether it is as it was written."""
         ...
 
     def vacuum(self) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import msgspec
 
-from rung.ledger.backend import Backend, Census, LogEntry, Tenants
+from rung.errors import IntegrityError
+from rung.ledger.backend import Audited, Backend, Census, LogEntry, Tenants
 from rung.storage.chain import broken_links
 
 _BATCH = 500
@@ -75,80 +77,88 @@ def verify(backend: Backend, tenants: Tenants | None = None) -> Verification:
     items = tombstones = entries = 0
     for tenant in every_tenant(backend) if tenants is None else tenants:
         only = (tenant,)
-        altered = dict(backend.audit(only))
-        problems += [Problem(code=code, tenant=tenant, id=item_id) for item_id, code in altered.items()]
-        counts = backend.census(only)
-        items += sum(count.items for count in counts)
-        tombstones += sum(count.erased for count in counts)
-        if not altered:
-            # An altered record may not even be readable; parents are looked at once it is mended.
-            problems += _missing_parents(backend, tenant)
         chain = list(backend.logged(only))
+        stones = backend.tombstones(only)
+        found = _Found(backend, tenant, _registered(chain), {i: s.digest for i, s in stones.items()})
+        for audited in backend.audit(only):
+            items += 1
+            problems += found.take(audited)
+        problems += found.rest()
+        tombstones += len(stones)
         entries += len(chain)
         problems += [Problem(code="link", tenant=tenant, id=str(entry.number)) for entry in broken_links(chain)]
-        problems += _unlike_the_log(backend, tenant, chain, frozenset(altered))
     return Verification(items=items, tombstones=tombstones, entries=entries, problems=tuple(problems))
 
 
-def _unlike_the_log(
-    backend: Backend, tenant: str | None, chain: Sequence[LogEntry], altered: frozenset[str]
-) -> Iterator[Problem]:
-    only = (tenant,)
-    registered: dict[str, str] = {}
-    for entry in chain:
-        if entry.kind in ("registration", "transform"):
-            facts = _facts(entry.body)
-            if facts is not None and facts.item not in altered:
-                registered[facts.item] = facts.digest
-    ids = list(registered)
-    for start in range(0, len(ids), _BATCH):
-        batch = ids[start : start + _BATCH]
-        digests = {item_id: item.digest for item_id, item in backend.get(batch, only).items()}
-        rest = [item_id for item_id in batch if item_id not in digests]
-        if rest:
-            digests |= {item_id: stone.digest for item_id, stone in backend.tombstones(only, rest).items()}
-        for item_id in batch:
-            if item_id not in digests:
-                yield Problem(code="missing", tenant=tenant, id=item_id)
-            elif digests[item_id].hex() != registered[item_id]:
-                yield Problem(code="replaced", tenant=tenant, id=item_id)
-
-
-class _Registered(msgspec.Struct, frozen=True):
+class _Facts(msgspec.Struct, frozen=True):
     item: str
     digest: str
 
 
-def _facts(body: str) -> _Registered | None:
+def _registered(chain: Sequence[LogEntry]) -> dict[str, str]:
+    """The digests, in hexadecimal, of the items that a log registered."""
+    registered: dict[str, str] = {}
+    for entry in chain:
+        if entry.kind in ("registration", "transform"):
+            with suppress(msgspec.MsgspecError):
+                facts = msgspec.json.decode(entry.body, type=_Facts)
+                registered[facts.item] = facts.digest
+    return registered
+
+
+class _Found:
+    """Compares what a tenant has with what its log registered, and with what its items were derived from."""
+
+    def __init__(
+        self, backend: Backend, tenant: str | None, registered: dict[str, str], erased: dict[str, bytes]
+    ) -> None:
+        self._backend = backend
+        self._tenant = tenant
+        self._registered = registered
+        self._erased = erased
+        self._parents: list[tuple[str, str]] = []
+
+    def take(self, audited: Audited) -> Iterator[Problem]:
+        registered = self._registered.pop(audited.id, None)
+        if audited.problem is not None:
+            yield Problem(code=audited.problem, tenant=self._tenant, id=audited.id)
+        elif registered is not None and registered != audited.digest.hex():
+            yield Problem(code="replaced", tenant=self._tenant, id=audited.id)
+        self._parents += [(parent, audited.id) for parent in audited.derived_from]
+        if len(self._parents) >= _BATCH:
+            yield from self._missing_parents()
+
+    def rest(self) -> Iterator[Problem]:
+        """What was registered and not found, and the parents that were not looked for yet."""
+        for item_id, digest in self._registered.items():
+            stone = self._erased.get(item_id)
+            if stone is None or stone.hex() != digest:
+                code = "missing" if stone is None else "replaced"
+                yield Problem(code=code, tenant=self._tenant, id=item_id)
+        yield from self._missing_parents()
+
+    def _missing_parents(self) -> Iterator[Problem]:
+        wanted, self._parents = self._parents, []
+        reach: Tenants = (self._tenant, None)
+        parents = [parent for parent in dict.fromkeys(parent for parent, _ in wanted) if parent not in self._erased]
+        known = set(self._erased) | set(_existing(self._backend, parents, reach))
+        rest = [parent for parent in parents if parent not in known]
+        known |= set(self._backend.tombstones(reach, rest)) if rest else set()
+        for parent, item_id in wanted:
+            if parent not in known:
+                yield Problem(code="parent", tenant=self._tenant, id=item_id, detail=parent)
+
+
+def _existing(backend: Backend, ids: Sequence[str], reach: Tenants) -> Iterator[str]:
     try:
-        return msgspec.json.decode(body, type=_Registered)
-    except msgspec.MsgspecError:
-        return None
-
-
-def _missing_parents(backend: Backend, tenant: str | None) -> Iterator[Problem]:
-    reach: Tenants = (tenant, None)
-    wanted: list[tuple[str, str]] = []
-    for item in backend.items((tenant,)):
-        wanted += [(parent, item.id) for parent in item.derived_from]
-        if len(wanted) >= _BATCH:
-            yield from _missing(backend, reach, tenant, wanted)
-            wanted = []
-    yield from _missing(backend, reach, tenant, wanted)
-
-
-def _missing(
-    backend: Backend, reach: Tenants, tenant: str | None, wanted: Sequence[tuple[str, str]]
-) -> Iterator[Problem]:
-    parents = list(dict.fromkeys(parent for parent, _ in wanted))
-    if not parents:
-        return
-    known: set[str] = set(backend.get(parents, reach))
-    rest = [parent for parent in parents if parent not in known]
-    known |= set(backend.tombstones(reach, rest)) if rest else set()
-    for parent, item_id in wanted:
-        if parent not in known:
-            yield Problem(code="parent", tenant=tenant, id=item_id, detail=parent)
+        yield from backend.get(ids, reach)
+    except IntegrityError:
+        # One of them is altered, which is told of itself: it exists, and so may the others.
+        for item_id in ids:
+            try:
+                yield from backend.get([item_id], reach)
+            except IntegrityError:
+                yield item_id
 
 
 def vacuum(backend: Backend) -> None:

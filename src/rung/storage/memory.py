@@ -15,6 +15,7 @@ import msgspec
 
 from rung.errors import StoreBusyError, StoreError
 from rung.ledger.backend import (
+    Audited,
     Census,
     Document,
     Event,
@@ -31,6 +32,8 @@ from rung.storage.cache import ItemCache
 from rung.storage.chain import chained
 from rung.storage.rows import (
     Types,
+    audited,
+    columns_of,
     id_conflict,
     owned,
     pack,
@@ -620,12 +623,11 @@ class MemoryBackend:
             )
         ]
 
-    def audit(self, tenants: Tenants) -> Iterator[tuple[str, str]]:
+    def audit(self, tenants: Tenants) -> Iterator[Audited]:
         for _, slot in self.slots_after(0, tenants):
             if slot.text is not None:
                 item = unpack(slot.text, slot.record, self.types, slot.id)
-                if item.computed_digest() != item.digest:
-                    yield slot.id, "digest"
+                yield audited(slot.text, slot.record, self.types, columns_of(item))
 
     def vacuum(self) -> None:
         """Nothing to do: erased items leave nothing behind."""

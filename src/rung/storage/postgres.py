@@ -17,7 +17,7 @@ try:
 except ImportError as problem:
     raise missing_extra("psycopg", "postgres") from problem
 
-from rung.ledger.backend import Census, Document, Event, LogEntry, StoredRow, Tenants, Tombstone
+from rung.ledger.backend import Audited, Census, Document, Event, LogEntry, StoredRow, Tenants, Tombstone
 from rung.records.item import ContextItem
 from rung.storage.cache import ItemCache
 from rung.storage.postgres_connections import Connections
@@ -27,10 +27,10 @@ from rung.storage.postgres_write import Locks, PostgresTransaction, page_stateme
 from rung.storage.rows import (
     Pages,
     Types,
+    audited,
     known_names,
     micros,
     moment,
-    problem_of,
     scope_key,
     scope_keys,
     scope_name,
@@ -407,7 +407,7 @@ class PostgresBackend:
             for scope, kind, items, characters, erased in rows
         ]
 
-    def audit(self, tenants: Tenants) -> Iterator[tuple[str, str]]:
+    def audit(self, tenants: Tenants) -> Iterator[Audited]:
         for scope in scope_keys(tenants):
             after, pages = 0, Pages()
             while True:
@@ -420,9 +420,7 @@ class PostgresBackend:
                 )
                 for _, item_id, tenant, *columns, text, record in rows:
                     named = (item_id, scope_name(tenant), *columns)
-                    problem = problem_of(text, record, self._types, named)
-                    if problem is not None:
-                        yield item_id, problem
+                    yield audited(text, record, self._types, named)
                 if len(rows) < pages.size:
                     break
                 after = rows[-1][0]

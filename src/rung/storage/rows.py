@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from rung.errors import ConflictError, InputError, IntegrityError, ScopeError
-from rung.ledger.backend import Document, Event, LogEntry, NewRow, Tenants, Tombstone
+from rung.ledger.backend import Audited, Document, Event, LogEntry, NewRow, Tenants, Tombstone
 from rung.records.canonical import canonical_text
 from rung.records.codec import ROW_VERSION, ItemRow, from_row
 from rung.records.item import ContextItem, body
@@ -138,15 +138,15 @@ def columns_of(item: ContextItem[Any]) -> Columns:
     )
 
 
-def problem_of(text: str, record: bytes, types: Types, columns: Columns) -> str | None:
-    """Why a stored item contradicts itself: `unreadable`, `columns` or `digest`; None where it does not."""
+def audited(text: str, record: bytes, types: Types, columns: Columns) -> Audited:
+    """A stored item, read again: whether it contradicts its digest or the columns it is found by."""
     try:
         item = unpack(text, record, types, columns[0])
-        if columns_of(item) != columns:
-            return "columns"
-        return None if item.computed_digest() == item.digest else "digest"
+        problem = "digest" if item.computed_digest() != item.digest else None
+        problem = "columns" if columns_of(item) != columns else problem
     except (IntegrityError, UnicodeEncodeError, OverflowError):
-        return "unreadable"
+        return Audited(id=columns[0], problem="unreadable")
+    return Audited(id=columns[0], problem=problem, digest=item.digest, derived_from=item.derived_from)
 
 
 def storable(value: str) -> bool:

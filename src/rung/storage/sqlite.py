@@ -11,15 +11,15 @@ from datetime import datetime
 from typing import Any, Literal
 
 from rung.errors import InputError, IntegrityError
-from rung.ledger.backend import Census, Document, Event, LogEntry, StoredRow, Tenants, Tombstone
+from rung.ledger.backend import Audited, Census, Document, Event, LogEntry, StoredRow, Tenants, Tombstone
 from rung.records.item import ContextItem
 from rung.storage.cache import ItemCache
 from rung.storage.rows import (
     Types,
+    audited,
     known_names,
     micros,
     moment,
-    problem_of,
     scope_key,
     scope_keys,
     scope_name,
@@ -385,7 +385,7 @@ class SqliteBackend:
             for scope, kind, items, characters, erased in rows
         ]
 
-    def audit(self, tenants: Tenants) -> Iterator[tuple[str, str]]:
+    def audit(self, tenants: Tenants) -> Iterator[Audited]:
         # A connection of its own, which reads text that is no valid UTF-8 as well.
         with self._connections.translated(), closing(self._connections.connect()) as connection:
             connection.text_factory = _any_text
@@ -397,9 +397,7 @@ class SqliteBackend:
                 )
                 for item_id, tenant, *columns, text, record in rows:
                     named = (item_id, scope_name(tenant), *columns)
-                    problem = problem_of(text, record, self._types, named)
-                    if problem is not None:
-                        yield item_id, problem
+                    yield audited(text, record, self._types, named)
 
     def vacuum(self) -> None:
         with self._connections.alone() as connection:
