@@ -49,7 +49,7 @@ from rung.records.labels import Sensitivity
 from rung.tokens.encodings import TiktokenTokenizer
 from rung.tokens.protocol import Tokenizer
 
-DEFAULT_MINIMUM = {"lexical": 0.7, "semantic": 0.7, "fused": 0.45, "reranked": 0.0}
+DEFAULT_MINIMUM = {"lexical": 0.7, "semantic": 0.7, "fused": 0.35, "reranked": 0.0}
 """Minimum scores, on the scale of each ranking."""
 
 
@@ -331,7 +331,7 @@ class KnowledgeBase:
             tenant: whose documents beside everybody's; to be given, so that it cannot be forgotten.
             scopes, clearance: what the reader may see.
             limit: the most hits.
-            minimum: the least score; default 0.7 for words or meaning alone, 0.45 fused, 0 reranked.
+            minimum: the least score; default 0.7 for words or meaning alone, 0.35 fused, 0 reranked.
             mode: `auto` fuses both where there are vectors.
             metadata, version, document: what the documents must be.
             now: the moment at which they must be valid; default: the clock's.
@@ -363,27 +363,36 @@ class KnowledgeBase:
         pool = max(50, limit * max(1, overfetch))
         with self._database.reading() as connection:
             scale, ranked = self._ranked(connection, question, filters, mode, pool)
-            hits = ranking.read_hits(connection, ranked)
-        if rerank is not None:
-            scale, hits = "reranked", _reranked(rerank, query, hits)
-        least = DEFAULT_MINIMUM[scale] if minimum is None else minimum
-        return [hit for hit in hits if hit.score >= least][:limit]
+            if rerank is None:
+                least = DEFAULT_MINIMUM[scale] if minimum is None else minimum
+                return ranking.read_hits(connection, [one for one in ranked if one.score >= least], limit)
+            hits = ranking.read_hits(connection, ranked, pool)
+        least = DEFAULT_MINIMUM["reranked"] if minimum is None else minimum
+        return [hit for hit in _reranked(rerank, query, hits) if hit.score >= least][:limit]
 
     def _ranked(
         self, connection: sqlite3.Connection, question: str, filters: Filters, mode: Mode, pool: int
     ) -> tuple[str, list[ranking.Ranked]]:
-        by_meaning: list[tuple[int, float]] | None = None
-        if self._meaning is not None and mode != "lexical":
-            by_meaning = self._meaning.nearest(connection, question, filters, pool)
-        if mode == "semantic":
-            found = by_meaning or []
+        if mode == "semantic" and self._meaning is not None:
+            found = self._meaning.nearest(connection, question, filters, pool) or []
             cosines = dict(found)
             return "semantic", [
                 ranking.Ranked(row, share, None, cosines[row]) for row, share in ranking.relative(found)
             ]
         by_words = ranking.lexical(connection, question, filters, pool)
-        if by_meaning is not None:
-            return "fused", ranking.fuse(by_words, by_meaning, self._weights)
+        if self._meaning is not None and mode != "lexical":
+            trust = ranking.trust_in_meaning(question)
+            by_meaning = self._meaning.nearest(
+                connection,
+                question,
+                filters,
+                pool,
+                towards=[row for row, _ in by_words[: ranking.FEEDBACK]],
+                pull=1.0 - trust,
+            )
+            if by_meaning is not None:
+                weights = (self._weights[0], self._weights[1] * trust)
+                return "fused", ranking.fuse(by_words, by_meaning, weights)
         scores = dict(by_words)
         return "lexical", [ranking.Ranked(row, share, scores[row], None) for row, share in ranking.relative(by_words)]
 
@@ -421,7 +430,7 @@ class KnowledgeBase:
         with self._database.writing() as connection:
             if self._meaning is not None:
                 self._meaning.claim(connection, prepared)
-            statuses = [write(connection, one, now) for one in prepared]
+            statuses: list[Status] = [write(connection, one, now) for one in prepared]
             removed = () if folder is None else remove_gone(connection, folder)
         return statuses, removed
 

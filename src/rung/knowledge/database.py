@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from rung.errors import StoreError
@@ -22,13 +22,13 @@ class Database:
         self._open = True
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Generator[sqlite3.Connection]:
         """A read transaction."""
         with self._transaction("BEGIN") as connection:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Generator[sqlite3.Connection]:
         """A write transaction: all of it or nothing.
 
         Raises:
@@ -40,7 +40,7 @@ class Database:
             connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, begin: str) -> Generator[sqlite3.Connection]:
         with self._lock:
             if not self._open:
                 raise StoreError("the knowledge base is closed (open it again)", path=self.path)

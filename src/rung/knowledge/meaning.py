@@ -60,7 +60,9 @@ class Meaning:
         if not sizes:
             return
         stored = fact(connection, "dimensions")
-        if len(sizes | ({int(stored)} if stored else set())) > 1:
+        if stored is not None:
+            sizes.add(int(stored))
+        if len(sizes) > 1:
             raise ConfigError(
                 f"`{self._name}` gives vectors of another size than those that are stored (open with reembed=True)",
                 path="embed",
@@ -69,19 +71,37 @@ class Meaning:
         set_fact(connection, "dimensions", str(next(iter(sizes))))
 
     def nearest(
-        self, connection: sqlite3.Connection, question: str, filters: Filters, limit: int
+        self,
+        connection: sqlite3.Connection,
+        question: str,
+        filters: Filters,
+        limit: int,
+        *,
+        towards: Sequence[int] = (),
+        pull: float = 0.0,
     ) -> list[tuple[int, float]] | None:
-        """Chunks by cosine, best first; None if the base holds no vectors."""
+        """Chunks by cosine, best first; None if the base holds no vectors.
+
+        With `pull`, the question's vector is moved towards the centre of the chunks `towards` (pseudo-relevance
+        feedback, Rocchio 1971): 1 gives both the same part.
+        """
+        index = self._current(connection)
+        if index.dimensions is None:
+            return None
+        asked = embedded(self._embed, [question], index.dimensions)[0]
+        centre = index.centre(towards) if pull > 0 and towards else None
+        if centre is not None:
+            moved = asked + pull * centre
+            asked = moved / max(float((moved @ moved) ** 0.5), 1e-9)
+        return index.nearest(asked, allowed_chunks(connection, filters), limit, self._floor)
+
+    def _current(self, connection: sqlite3.Connection) -> VectorIndex:
         now = generation(connection)
         if self._index is None or self._index.generation != now:
             self.check(connection)
-            rows = connection.execute("SELECT row, vector FROM chunks WHERE vector IS NOT NULL ORDER BY row").fetchall()
-            self._index = VectorIndex(now, rows)
-        dimensions = self._index.dimensions
-        if dimensions is None:
-            return None
-        asked = embedded(self._embed, [question], dimensions)[0]
-        return self._index.nearest(asked, allowed_chunks(connection, filters), limit, self._floor)
+            rows = connection.execute("SELECT row, vector FROM chunks WHERE vector IS NOT NULL ORDER BY row")
+            self._index = VectorIndex(now, rows.fetchall())
+        return self._index
 
     def reembed(self) -> None:
         """Compute every vector again, in one transaction."""

@@ -72,12 +72,18 @@ class VectorIndex:
     def dimensions(self) -> int | None:
         return int(self._matrix.shape[1]) if len(self._rows) else None
 
+    def centre(self, rows: Sequence[int]) -> Matrix | None:
+        """The mean of the vectors of some chunks, or None where none of them has one."""
+        import numpy as np
+
+        places = np.flatnonzero(np.isin(self._rows, np.asarray(rows, dtype=np.int64)))
+        return self._matrix[places].mean(axis=0) if len(places) else None
+
     def nearest(self, query: Matrix, allowed: Sequence[int], limit: int, floor: float) -> list[tuple[int, float]]:
         """The chunks among `allowed` with the greatest cosine above `floor`, best first; ties by row."""
         import numpy as np
 
-        # In float64 and one row at a time there would be no difference between machines, but ten times the work;
-        # six digits are enough to rank by and hide the last bits.
+        # Six digits are enough to rank by, and hide the last bits, in which machines differ.
         places = np.flatnonzero(np.isin(self._rows, np.asarray(allowed, dtype=np.int64)))
         cosines = np.round((self._matrix[places] @ query).astype(np.float64), 6)
         rows = self._rows[places]
