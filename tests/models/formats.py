@@ -24,11 +24,10 @@ class Format(NamedTuple):
     events: Callable[[Reply, int], list[wire.Event]]
     parse: Callable[[str, Any], Reply]
     stream: Callable[[str], Any]
-    broken: dict[str, Any]
 
     def model(self, server: ScriptedServer, **options: Any) -> ProviderModel:
         url = server.url if self.target == "anthropic" else server.openai_url
-        return self.adapter("small", base_url=url, **{"max_retries": 0, "timeout": 5.0, **options})
+        return self.adapter("small", base_url=url, **{"max_retries": 0, "timeout": 20.0, **options})
 
 
 _HI = [{"role": "user", "content": "Where is my order?"}]
@@ -43,7 +42,6 @@ FORMATS = (
         lambda reply, number: wire.chat_events(reply, number, usage=True),
         chat_reply,
         ChatStream,
-        {"choices": []},
     ),
     Format(
         "openai-responses",
@@ -54,7 +52,6 @@ FORMATS = (
         wire.responses_events,
         responses_reply,
         ResponsesStream,
-        {"status": "completed"},
     ),
     Format(
         "anthropic",
@@ -65,6 +62,5 @@ FORMATS = (
         wire.messages_events,
         messages_reply,
         MessagesStream,
-        {"type": "other"},
     ),
 )
