@@ -35,7 +35,7 @@ check: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pyright
+	$(BIN)/pyright src
 	$(BIN)/python -m pytest tests/test_layers.py tests/test_public.py
 
 bench: .venv/.dev
