@@ -229,7 +229,10 @@ class Calls(Scope):
             if not value.taints and value.elements is None:
                 return Value(runtime=True)
             parts = [(part, argument) for part in value.elements] if value.elements is not None else [(value, argument)]
-            return self.build(node, parts, "`.join`")
+            made = self.build(node, parts, "`.join`")
+            if value.elements is None and base.text is not None and not base.text.strip():
+                made = _rejoined(made, value)
+            return made
         if method == "format" and not base.slots:
             parts = [(base, func.value), *((value, argument) for value, argument in given.positional)]
             parts += [(value, given.nodes[name]) for name, value in given.keywords.items()]
@@ -346,3 +349,10 @@ class Calls(Scope):
     def _fill(self, node: ast.Call, base: Value, given: Arguments) -> None:
         filling = given.positional[0][0] if given.positional else Value(fields=given.keywords)
         self.fill_slots(base, filling, node)
+
+
+def _rejoined(made: Value, value: Value) -> Value:
+    """Lines of one file put together again are still that file: nothing was built into other text."""
+    whole = {taint.key for taint in value.taints if taint.built is None and taint.kind in ("file", PARAMETER)}
+    taints = tuple(replace(taint, built=None) if taint.key in whole else taint for taint in made.taints)
+    return replace(made, taints=taints)

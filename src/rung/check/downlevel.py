@@ -5,18 +5,29 @@ up libcst finds the newer pieces (PEP 695 and 696 type parameters, PEP 701 f-str
 PEP 758's `except A, B`). They are replaced, byte for byte in the same place, by older syntax that means the
 same to the linter: a string becomes a list of its expressions and is turned back into a string in the tree.
 libcst is the extra `rung[check]`; without it such a file is reported as RUNG000.
+
+libcst's parser is native code that ends its process on deep nesting. So it runs in a child process, one for many
+files: if the child dies, that file is unreadable and the run goes on. This module imports only the standard
+library at its top, because the child runs it as a script, without the current folder on its path.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import importlib.util
+import json
+import subprocess
+import sys
+import threading
 from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
+from typing import IO, Any
 
-MOST_DEPTH = 100
-"""libcst's parser is native code and would end the process on deep nesting: beyond this it is not asked."""
-MOST_OPERATORS = 400
-"""The same for long chains of operators in one statement."""
+SECONDS = 4.0
+"""How long the child may take to start and to read a small file."""
+CHARACTERS_PER_SECOND = 20_000
+"""How fast the child must be on a large file; it is ten times faster on a free machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,57 +69,113 @@ class _Restore(ast.NodeTransformer):
         return ast.copy_location(ast.JoinedStr(values=values), node)
 
 
+class Downleveler:
+    """Asks a child process to rewrite newer syntax; starts it when first needed, ends it on leaving the block."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._possible = importlib.util.find_spec("libcst") is not None
+
+    def __enter__(self) -> Downleveler:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._end()
+
+    def __call__(self, text: str) -> Downleveled | None:
+        """The text with newer syntax replaced; None where libcst is missing, refuses it or dies of it."""
+        if not self._possible:
+            return None
+        child = self._child
+        if child is None:
+            command = [sys.executable, "-P", __file__]
+            child = self._child = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+        assert child.stdin is not None
+        assert child.stdout is not None
+        # Some hostile texts take it exponential time, so a clock ends the child; that reads as a closed pipe.
+        clock = threading.Timer(SECONDS + len(text) / CHARACTERS_PER_SECOND, child.kill)
+        clock.start()
+        try:
+            _send(child.stdin, text)
+            reply = _receive(child.stdout)
+        except (OSError, EOFError):
+            self._end()
+            return None
+        finally:
+            clock.cancel()
+        return _unpacked(json.loads(reply))
+
+    def _end(self) -> None:
+        child, self._child = self._child, None
+        if child is None:
+            return
+        for stream in (child.stdin, child.stdout):
+            if stream is not None:
+                # A dead child's pipe cannot be flushed, and there is nothing left that anyone would read.
+                with contextlib.suppress(OSError):
+                    stream.close()
+        try:
+            child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def _send(stream: IO[bytes], text: str) -> None:
+    data = text.encode("utf-8", errors="surrogatepass")
+    stream.write(len(data).to_bytes(8, "big") + data)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> str:
+    size = stream.read(8)
+    if len(size) < 8:
+        raise EOFError
+    data = stream.read(int.from_bytes(size, "big"))
+    if len(data) < int.from_bytes(size, "big"):
+        raise EOFError
+    return data.decode("utf-8", errors="surrogatepass")
+
+
+def _packed(result: Downleveled | None) -> Any:
+    if result is None:
+        return None
+    rows = [[line, col, one.start, one.template, one.literals] for (line, col), one in result.strings.items()]
+    return {"text": result.text, "strings": rows}
+
+
+def _unpacked(reply: Any) -> Downleveled | None:
+    if reply is None:
+        return None
+    strings = {(line, col): _String(start, made, tuple(parts)) for line, col, start, made, parts in reply["strings"]}
+    return Downleveled(reply["text"], strings)
+
+
 def downlevel(text: str) -> Downleveled | None:
-    """The text with newer syntax replaced; None where libcst is missing, refuses, or should not be asked."""
-    if not _shallow(text):
-        return None
-    try:
-        import libcst
-        from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
-    except ImportError:
-        return None
+    """The rewritten text, made in this process. A hostile text can end the process: see `Downleveler`."""
+    import libcst
+    from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
+
     try:
         module = libcst.parse_module(text)
         wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
         spans: Any = wrapper.resolve(ByteSpanPositionProvider)
-    except Exception:  # a parser's refusal comes as several classes, and each means the same: no second reading
+        rewrite = _Rewrite(text.encode("utf-8"), spans)
+        rewrite.visit(module)
+    except (Exception, RecursionError):  # a refusal comes as many classes, and each means: no second reading
         return None
-    rewrite = _Rewrite(text.encode("utf-8"), spans, libcst)
-    rewrite.visit(module)
     return rewrite.result()
-
-
-def _shallow(text: str) -> bool:
-    depth = operators = 0
-    for line in text.split("\n"):
-        stripped = line.lstrip(" \t")
-        if not depth:
-            operators = 0
-        if len(line) - len(stripped) > 4 * MOST_DEPTH:
-            return False
-        for char in stripped:
-            if char in "([{":
-                depth += 1
-                if depth > MOST_DEPTH:
-                    return False
-            elif char in ")]}":
-                depth = max(depth - 1, 0)
-            elif char in "+-*/%|&^@<>=~.,":
-                operators += char not in "=,<>."
-        operators += stripped.count(" and ") + stripped.count(" or ") + stripped.count(" not ")
-        if operators > MOST_OPERATORS:
-            return False
-    return True
 
 
 class _Rewrite:
     """Blanks and replaces stretches of bytes; every replacement keeps its length and its line breaks."""
 
-    def __init__(self, data: bytes, spans: Any, libcst: Any) -> None:
+    def __init__(self, data: bytes, spans: Any) -> None:
         self.data = bytearray(data)
         self.original = data
         self.spans = spans
-        self.cst = libcst
         self.found: list[_String] = []
 
     def span(self, node: Any) -> tuple[int, int]:
@@ -203,3 +270,17 @@ class _Rewrite:
                 line += 1
             strings[(line + 1, string.start - starts[line])] = string
         return Downleveled(text, strings)
+
+
+def _serve() -> None:
+    """The child's loop: a text in, a rewriting out, until the pipe closes."""
+    while True:
+        try:
+            text = _receive(sys.stdin.buffer)
+        except EOFError:
+            return
+        _send(sys.stdout.buffer, json.dumps(_packed(downlevel(text))))
+
+
+if __name__ == "__main__":
+    _serve()

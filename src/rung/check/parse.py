@@ -9,7 +9,7 @@ import tokenize
 import warnings
 from dataclasses import dataclass
 
-from rung.check.downlevel import downlevel
+from rung.check.downlevel import Downleveler
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,12 @@ def decode(data: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def parse(data: bytes) -> Parsed:
-    """Parses a file; never raises for what is in it."""
+def parse(data: bytes, downlevel: Downleveler) -> Parsed:
+    """Parses a file; never raises for what is in it. `downlevel` is asked where the own parser gives up."""
     try:
         text = decode(data)
     except (SyntaxError, UnicodeDecodeError, LookupError) as error:
         return Parsed((), None, f"the file cannot be decoded: {_first(error)}")
-    text = text.replace("\f", " ")
     lines = tuple(text.split("\n"))
     try:
         return Parsed(lines, _tree(text))

@@ -11,6 +11,7 @@ from typing import TextIO
 
 from rung.check.comments import Ignore, ignores
 from rung.check.config import DEFAULT_EXCLUDE, CheckConfig, load_config
+from rung.check.downlevel import Downleveler
 from rung.check.finding import Finding, Step
 from rung.check.formats import FORMATS, render
 from rung.check.names import tables_for
@@ -25,8 +26,12 @@ EXIT_CLEAN, EXIT_FINDINGS, EXIT_USAGE = 0, 1, 2
 
 def check_source(data: bytes, path: str, config: CheckConfig | None = None) -> list[Finding]:
     """Checks one file's bytes; `path` is only named. Never raises for what is in the file."""
-    config = config or CheckConfig()
-    parsed = parse(data)
+    with Downleveler() as downlevel:
+        return _check(data, path, config or CheckConfig(), downlevel)
+
+
+def _check(data: bytes, path: str, config: CheckConfig, downlevel: Downleveler) -> list[Finding]:
+    parsed = parse(data, downlevel)
     if parsed.tree is None:
         return _kept([_unreadable(path, parsed.problem, parsed.line, parsed.col)], [], path, config)
     try:
@@ -47,14 +52,15 @@ def check_paths(paths: Iterable[str | Path], config: CheckConfig | None = None) 
     """
     config = config or CheckConfig()
     findings: list[Finding] = []
-    for file, shown in _files(paths, config):
-        try:
-            data = file.read_bytes()
-        except OSError as error:
-            unreadable = _unreadable(shown, f"the file cannot be read: {error.strerror or 'unknown reason'}", 1, 1)
-            findings.extend(_kept([unreadable], [], shown, config))
-            continue
-        findings.extend(check_source(data, shown, config))
+    with Downleveler() as downlevel:
+        for file, shown in _files(paths, config):
+            try:
+                data = file.read_bytes()
+            except OSError as error:
+                problem = f"the file cannot be read: {error.strerror or 'unknown reason'}"
+                findings.extend(_kept([_unreadable(shown, problem, 1, 1)], [], shown, config))
+                continue
+            findings.extend(_check(data, shown, config, downlevel))
     return sorted(findings, key=lambda finding: finding.sort_key)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from rung.check.expressions import Expressions
 from rung.check.names import Tables, class_of, collect_imports, kind_of, path_of
 from rung.check.scope import Hit, Layer, Module
-from rung.check.tables import NARROW_CLASSES, NARROW_ROLES
+from rung.check.tables import NARROW_CLASSES, NARROW_ROLES, SAFE_NAMES
 from rung.check.values import NOTHING, PARAMETER, Mark, Summary, Taint, Value, join, span_of
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -51,6 +51,8 @@ class Flow(Expressions):
             self._store_part(target, value, node)
 
     def _store(self, key: str, name: str, value: Value, node: ast.AST) -> None:
+        if value.taints and SAFE_NAMES.search(name):
+            value = replace(value, taints=())
         self.named(name, value, node)
         noted = tuple(taint.step(span_of(node), f"is stored in `{key}`") for taint in value.taints)
         if value.node is None and isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
@@ -360,7 +362,7 @@ def analyse(tree: ast.Module, tables: Tables) -> list[Hit]:
 
 
 def _surest(hits: list[Hit]) -> list[Hit]:
-    """Leaves out a warning about a text when the same flow is reported where it reaches a channel."""
+    """One hit for each place and rule, and no warning about a text that is reported where it reaches a channel."""
     passed = {
         (hit.taint.key, mark.span) for hit in hits if not hit.rule.startswith("RUNG3") for mark in hit.taint.steps
     }
@@ -368,7 +370,7 @@ def _surest(hits: list[Hit]) -> list[Hit]:
     seen: set[tuple[object, ...]] = set()
     for hit in hits:
         named = hit.rule.startswith("RUNG3")
-        key = (hit.taint.key, hit.message) if named else (hit.rule, hit.span, hit.taint.key)
+        key = (hit.taint.key, hit.message) if named else (hit.rule, hit.span)
         if key not in seen and not (named and (hit.taint.key, hit.span) in passed):
             seen.add(key)
             kept.append(hit)

@@ -239,6 +239,12 @@ SAFE_METHODS = frozenset(
 )  # fmt: skip
 """Methods of untrusted objects whose result carries no foreign text."""
 
+SAFE_NAMES = re.compile(
+    r"(?:^|_)(?:sha|sha1|sha256|hash|uuid|digest|checksum|count|length|size|status_code|returncode|timestamp)$",
+    re.IGNORECASE,
+)
+"""A variable of such a name holds a number or a fingerprint, whatever it was cut from."""
+
 STORE_RETURNS = {
     "rung.contextstore.open": "rung.ContextStore",
     "rung.contextstore.scope": "rung.ContextStore",
