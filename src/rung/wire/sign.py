@@ -222,9 +222,8 @@ def _wire(payload: object) -> tuple[PayloadType, Any]:
     given = cast("Sequence[object]", payload) if isinstance(payload, list | tuple) else ()
     items: list[ContextItem[Any]] = [one for one in given if isinstance(one, ContextItem)]
     if not items or len(items) != len(given):
-        what = type(payload).__name__
         raise InputError(
-            f"`payload` is of kind {what} (give a list of items, a Session or a Manifest)", field="payload"
+            "`payload` is nothing that can be signed (give a list of items, a Session or a Manifest)", field="payload"
         )
     return "items", WireItems(items=tuple(wire_item(item) for item in items))
 
