@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.store.conftest import Opener
 
 from rung import (
     Assistant,
@@ -20,7 +21,6 @@ from rung import (
     User,
     default_policy,
 )
-from tests.store.conftest import Opener
 
 PROMPT = "Answer from the current order, and say the delivery date only where the evidence has it."
 EDITED = "Answer from the current order, and say the delivery date only where the evidence has it. Be brief."
@@ -89,7 +89,8 @@ def test_a_per_tenant_prompt_is_loaded_after_the_seal(open_store: Opener) -> Non
     prompts["acme"] += " Mention the summer sale."
     assert "summer sale" in acme.load_instruction("prompts").reveal("hot reload")
     # What the channel shares with a tool's text is recorded, and not refused.
-    assert [(refusal.mode, refusal.rule) for refusal in acme.refusals()] == [("observe", "origin"), ("observe", "laundering")]
+    noted = [(refusal.mode, refusal.rule) for refusal in acme.refusals()]
+    assert noted == [("observe", "origin"), ("observe", "laundering")]
 
 
 @pytest.mark.parametrize("registered", [True, False])

@@ -20,6 +20,7 @@ from rung.compiler.manifest import Entry
 from rung.compiler.past import Past
 from rung.compiler.pasts import PastCache
 from rung.compiler.plan import Candidate, Pass, Place, Plan
+from rung.compiler.prefix import prefix
 from rung.compiler.report import report
 from rung.compiler.settle import settle
 from rung.compiler.turn import Turn
@@ -58,6 +59,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         invisible: what becomes of invisible characters in quoted data.
         history: where the conversation comes from: the items handed in, or the handle's session, which is read
             as far as it is new and whose last USER item is the request unless one is handed in.
+        previous: the turn before, for the manifest's report on the equal prefix.
         rows: manifest rows of sources that gave no items.
     """
 
@@ -79,6 +81,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     verify: Literal["fast", "full"] | None = None
     invisible: Literal["keep", "strip", "show"] = "strip"
     history: Literal["items", "session"] = "items"
+    previous: Turn | None = None
     rows: tuple[Entry, ...] = ()
     policy: PolicySet | None = None
 
@@ -150,6 +153,8 @@ def _passed(
     plan = fit(plan, costs)
     prompt, request, manifest = report(plan, costs)
     mode = options.verify or os.environ.get("RUNG_VERIFY", "fast")
+    if options.previous is not None:
+        manifest = msgspec.structs.replace(manifest, prefix=prefix(options.previous, prompt, manifest, costs))
     verify(manifest, prompt, request, costs, policy, full=mode == "full")
 
     def again(**changes: Any) -> Turn:

@@ -32,7 +32,7 @@ def fit(plan: Plan, costs: Costs) -> Plan:
         BudgetError: what is required does not fit; it names each required item with its tokens.
     """
     state = {one.item.id: one for one in plan.candidates}
-    base = _required(plan, costs, state)
+    base = _fit_summaries(plan, costs, state, _required(plan, costs, state))
     room = plan.available - base
     optional = [one for one in plan.candidates if one.alive and one.place == "context" and not one.required]
     sizes = {one.item.id: costs.block(quoted(one)) for one in optional}
@@ -49,6 +49,21 @@ def fit(plan: Plan, costs: Costs) -> Plan:
     _fit_context(state, optional, sizes, room - (overhead if optional else 0), costs, _used_by_source(plan, costs))
     fitted = plan.with_(tuple(state[one.item.id] for one in plan.candidates))
     return _settle_total(fitted, costs)
+
+
+def _fit_summaries(plan: Plan, costs: Costs, state: dict[str, Candidate], base: int) -> int:
+    """Take in the summaries that fit beside what is required; what all of it costs."""
+    chosen = [state[one.item.id] for one in plan.candidates if one.alive and one.required]
+    for one in plan.candidates:
+        if not one.alive or one.required or one.place != "summary":
+            continue
+        total = costs.prompt(prompt_of(plan, [*chosen, one]))
+        if total <= plan.available:
+            chosen.append(one)
+            base = total
+        else:
+            state[one.item.id] = one.out("excluded", "over_budget", size=total - base, left=plan.available - base)
+    return base
 
 
 def _has_required_context(plan: Plan) -> bool:
@@ -262,7 +277,7 @@ def _settle_total(plan: Plan, costs: Costs) -> Plan:
         over = costs.prompt(prompt_of(plan, alive)) + sent - plan.available
         if over <= 0:
             return plan
-        loose = [one for one in alive if one.place == "context" and not one.required]
+        loose = [one for one in alive if one.place in ("context", "summary") and not one.required]
         if loose:
             last = max(loose, key=_rank)
             plan = _without(plan, {last.item.id}, "over_budget", over)

@@ -213,6 +213,10 @@ def _lines(manifest: Manifest) -> list[str]:
         f"conflict on {conflict.key}: {', '.join(conflict.sources)} ({conflict.settled})"
         for conflict in manifest.conflicts
     ]
+    if manifest.prefix is not None:
+        same = manifest.prefix
+        broken = f", broken by {_short(same.broken_by or '-')} ({same.reason})" if same.reason else ""
+        lines.append(f"prefix: {same.tokens} tokens equal to the previous turn's ({same.share:.0%}){broken}")
     lines += _left_out(manifest)
     lines += [f"note: {note}" for note in manifest.notes]
     return lines
