@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -12,7 +13,9 @@ import psycopg
 import psycopg_pool
 from psycopg import errors, sql
 
-from rung.errors import RungError, ScopeError, StoreBusyError, StoreError
+from rung.errors import InputError, RungError, ScopeError, StoreBusyError, StoreError
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -28,6 +31,11 @@ class Connections:
     """
 
     def __init__(self, dsn: str, schema: str, busy_timeout: float, most: int) -> None:
+        if not _NAME.fullmatch(schema):
+            raise InputError(
+                f"`{schema}` cannot name the schema (a letter, then letters, digits and `_`, at most 63)",
+                field="schema",
+            )
         self.dsn = dsn
         self.schema = schema
         self.quoted = sql.Identifier(schema).as_string(None)

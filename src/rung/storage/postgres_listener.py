@@ -77,16 +77,12 @@ class Listener:
                 self._look(connection)
 
     def _look(self, connection: Connection) -> None:
-        # Sequences are read outside row-level security, and never lag behind what was committed.
         quoted = self._connections.quoted
-        row = connection.execute(
-            f"SELECT (SELECT last_value FROM {quoted}.events_number_seq), "
-            f"(SELECT last_value * 2 + is_called::int FROM {quoted}.erasures)".encode()
-        ).fetchone()
-        assert row is not None
-        self.latest = max(self.latest, row[0])
-        if row[1] != self._erasures:
-            self._erasures = row[1]
+        rows = connection.execute(f"SELECT name, value FROM {quoted}.counters".encode()).fetchall()
+        counters: dict[str, int] = dict(rows)
+        self.latest = max(self.latest, counters["events"])
+        if counters["erased"] != self._erasures:
+            self._erasures = counters["erased"]
             self._erased()
         self._heard = time.monotonic()
 

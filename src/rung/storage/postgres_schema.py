@@ -91,8 +91,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (tenant, kind, id)
         )""",
         "CREATE INDEX documents_session ON {s}.documents (tenant, kind, session) WHERE session IS NOT NULL",
-        # Counts erasures, so that whoever missed a message finds out.
-        "CREATE SEQUENCE {s}.erasures",
+        # The last event and how many items were erased, so that whoever missed a message finds out.
+        'CREATE TABLE {s}.counters (name text COLLATE "C" PRIMARY KEY, value bigint NOT NULL)',
+        "INSERT INTO {s}.counters VALUES ('events', 0), ('erased', 0)",
     ),
 )
 

@@ -333,9 +333,14 @@ class PostgresTransaction:
                 ),
             )[0][0]
         )  # fmt: skip
+        self._count("events", "%s", number)
         self._run("SELECT pg_notify(%s, %s)", (self._channel, f"{what} {number}"))
         self.emitted = number
         return number
+
+    def _count(self, name: str, value: str, given: int) -> None:
+        # Under the lock of the events: what others read is what was committed last.
+        self._run(f"UPDATE {{s}}.counters SET value = {value} WHERE name = %s", (given, name))
 
     def erase(self, ids: Sequence[str], at: datetime, reason: str) -> list[str]:
         rows = self._run(
@@ -356,7 +361,7 @@ class PostgresTransaction:
             self._emit(Event(tenant=self._tenant, at=at, item_id=item_id, reason="erased"), "erased")
         if gone:
             self.erased = True
-            self._run("SELECT nextval('{s}.erasures')")
+            self._count("erased", "value + %s", len(gone))
         return gone
 
     def restore(self, tombstones: Sequence[Tombstone]) -> None:
