@@ -1,6 +1,5 @@
 """Whatever a file holds, the linter answers: with findings or with RUNG000, and in time."""
 
-import sys
 import time
 
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rung.check import check_paths, check_source
-from rung.check.downlevel import downlevel
+from rung.check.downlevel import Downleveler, downlevel
 
 SINK = "import requests\ndef ask(url):\n    return SystemMessage(content=requests.get(url).text)\n"
 
@@ -52,10 +51,10 @@ DEEP = [
     ("functions", "".join(" " * depth + "def f(a):\n" for depth in range(99)) + " " * 99 + "pass\n"),
     ("classes", "".join(" " * depth + "class A:\n" for depth in range(99)) + " " * 99 + "pass\n"),
     ("newer strings before parentheses", 'x=f"{d["a"]}"\ny=' + "(" * 3000 + "1" + ")" * 3000),
-    ("newer strings before sums", 'x=f"{d["a"]}"\ny=' + "+".join("a" * 5_000)),
+    ("newer strings before sums", 'x=f"{d["a"]}"\ny=' + "+".join("a" * 1_000)),
     ("newer strings before nots", 'x=f"{d["a"]}"\ny=' + "not " * 30_000 + "a"),
     ("newer strings before minuses", 'x=f"{d["a"]}"\ny=' + "-" * 30_000 + "a"),
-    ("newer strings before attributes", 'x=f"{d["a"]}"\ny=a' + ".b" * 5_000),
+    ("newer strings before attributes", 'x=f"{d["a"]}"\ny=a' + ".b" * 1_000),
     ("newer strings before lambdas", 'x=f"{d["a"]}"\ny=' + "lambda: " * 30_000 + "a"),
     ("newer strings before conditions", 'x=f"{d["a"]}"\ny=' + "a if b else " * 30_000 + "a"),
     ("newer strings before awaits", 'x=f"{d["a"]}"\nasync def f():\n y=' + "await " * 30_000 + "a"),
@@ -96,10 +95,20 @@ def test_newer_syntax_is_read_on_an_older_python(tmp_path):
     ]
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="newer interpreters read this themselves")
-def test_without_libcst_newer_syntax_is_reported(monkeypatch):
+def test_without_libcst_newer_syntax_is_not_rewritten(monkeypatch):
+    text = 'x = f"{d["a"]}"\n'
+    with Downleveler() as ask:
+        assert ask(text) is not None
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert rules(b'x = f"{d["a"]}"\n') == ["RUNG000"]
+    with Downleveler() as ask:
+        assert ask(text) is None
+
+
+def test_a_child_that_dies_or_hangs_costs_one_file_and_not_the_run(monkeypatch):
+    monkeypatch.setattr("rung.check.downlevel.SECONDS", 1.5)
+    with Downleveler() as ask:
+        assert ask('x=f"{d["a"]}"\ny=' + "(" * 30_000 + "1" + ")" * 30_000) is None
+        assert ask('x = f"{d["a"]}"\n') is not None
 
 
 def test_a_t_string_given_to_instruct_keeps_its_values_apart():
@@ -169,7 +178,8 @@ LINES = ["import requests", "x = requests.get(u).text", "y = f'{x}'", "def f(a):
          "SystemMessage(y)", "if x in (1, 2): y = x", "for x in y: z = x", "with open(x) as y: z = y.read()",
          "y, *z = x, 1, 2", "x += y", "x[0]['content'] = y", "system_prompt = 'a' + y", "y = [x for x in y if x]",
          "class A: x = y", "lambda x: y", "x = {**y, 'role': 'system', 'content': x}", "match x:\n case [y]: z = y",
-         "y = '%s %s' % (x, y)", "y = ','.join(x)", "y = y.format(x=x)", "del x", "x: A[str] = y", "a.b.c = x"]  # fmt: skip
+         "y = '%s %s' % (x, y)", "y = ','.join(x)", "y = y.format(x=x)", "del x", "x: A[str] = y",
+         "a.b.c = x"]  # fmt: skip
 
 
 @settings(max_examples=150, deadline=None)

@@ -9,8 +9,19 @@ from dataclasses import replace
 
 from rung.check.names import class_of, kind_of, path_of
 from rung.check.scope import Scope
-from rung.check.tables import NAMED_PROMPT, ROLES, SAFE_METHODS, STORE_RETURNS, WRITE_MODES
-from rung.check.values import NOTHING, PARAMETER, Mark, Summary, Taint, Value, join_all, span_of, taints_of
+from rung.check.tables import ITEM_METHODS, NAMED_PROMPT, ROLES, SAFE_METHODS, STORE_RETURNS, WRITE_MODES
+from rung.check.values import (
+    NOTHING,
+    PARAMETER,
+    Mark,
+    Summary,
+    Taint,
+    Value,
+    join_all,
+    span_of,
+    taints_of,
+    without_items,
+)
 
 _SLOT = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
 _GROWS = frozenset({"append", "extend", "insert", "add", "update", "appendleft", "put", "put_nowait"})
@@ -76,6 +87,8 @@ class Calls(Scope):
                 first = given.positional[0][0]
                 return replace(result, elements=first.elements, many=True)
             return result
+        if method not in ITEM_METHODS:
+            base = without_items(base)
         if base.taints and method not in SAFE_METHODS and method:
             if method == "get" and base.fields is not None and given.positional:
                 key = given.positional[0][0].text

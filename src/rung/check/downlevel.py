@@ -17,6 +17,7 @@ import ast
 import contextlib
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -28,6 +29,10 @@ SECONDS = 4.0
 """How long the child may take to start and to read a small file."""
 CHARACTERS_PER_SECOND = 20_000
 """How fast the child must be on a large file; it is ten times faster on a free machine."""
+
+
+_NEWER = re.compile(r"""[fFtT][rR]?["']|\btype\b|\bexcept\b|\b(?:def|class)\s+\w+\s*\[""")
+"""Where nothing of this stands in a file, its syntax is broken and not newer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ class Downleveler:
 
     def __call__(self, text: str) -> Downleveled | None:
         """The text with newer syntax replaced; None where libcst is missing, refuses it or dies of it."""
-        if not self._possible:
+        if not self._possible or not _NEWER.search(text):
             return None
         child = self._child
         if child is None:

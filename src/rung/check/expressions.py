@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rung.check.calls import Calls
 from rung.check.names import kind_of, path_of
-from rung.check.tables import READS_AS_INSTRUCTIONS, ROLES, SAFE_ATTRIBUTES
+from rung.check.tables import ITEM_TEXT, READS_AS_INSTRUCTIONS, ROLES, SAFE_ATTRIBUTES
 from rung.check.values import (
     MOST_ELEMENTS,
     MOST_TEXT,
@@ -19,6 +19,7 @@ from rung.check.values import (
     join_all,
     span_of,
     taints_of,
+    without_items,
 )
 
 
@@ -55,6 +56,8 @@ class Expressions(Calls):
             return base.fields.get(node.attr, NOTHING)
         if node.attr in SAFE_ATTRIBUTES:
             return NOTHING
+        if node.attr not in ITEM_TEXT:
+            base = without_items(base)
         return self.derived(base)
 
     def eval_Subscript(self, node: ast.Subscript) -> Value:
@@ -89,7 +92,12 @@ class Expressions(Calls):
 
     def eval_IfExp(self, node: ast.IfExp) -> Value:
         self.eval(node.test)
-        return join(self.eval(node.body), self.eval(node.orelse))
+        with self.branch():
+            self.narrow(node.test)
+            body = self.eval(node.body)
+        with self.branch():
+            self.narrow_not(node.test)
+            return join(body, self.eval(node.orelse))
 
     def eval_BoolOp(self, node: ast.BoolOp) -> Value:
         return join_all([self.eval(value) for value in node.values])
@@ -172,6 +180,9 @@ class Expressions(Calls):
                 self.narrow(test)
 
     def narrow(self, test: ast.expr) -> None:
+        raise NotImplementedError
+
+    def narrow_not(self, test: ast.expr) -> None:
         raise NotImplementedError
 
     def eval_Lambda(self, node: ast.Lambda) -> Value:

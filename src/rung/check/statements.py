@@ -10,7 +10,7 @@ from rung.check.expressions import Expressions
 from rung.check.names import Tables, class_of, collect_imports, kind_of, path_of
 from rung.check.scope import Hit, Layer, Module
 from rung.check.tables import NARROW_CLASSES, NARROW_ROLES, SAFE_NAMES
-from rung.check.values import NOTHING, PARAMETER, Mark, Summary, Taint, Value, join, span_of
+from rung.check.values import NOTHING, PARAMETER, Mark, Summary, Taint, Value, join, span_of, without_items
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -136,6 +136,7 @@ class Flow(Expressions):
             if current.orelse:
                 total = True
                 with self.branch() as layer:
+                    self.narrow_not(current.test)
                     ended = self.run(current.orelse)
                 if not ended:
                     layers.append(layer)
@@ -160,6 +161,14 @@ class Flow(Expressions):
                 self._is_tool_message(_message_of(test.left))
             elif isinstance(test.ops[0], ast.In) and isinstance(test.left, ast.Name) and _fixed(right):
                 self.write(test.left.id, NOTHING)
+
+    def narrow_not(self, test: ast.expr) -> None:
+        """What a failed condition says: what is no item here may be formatted."""
+        if isinstance(test, ast.Call) and path_of(test.func) == "isinstance" and len(test.args) == 2:
+            target = test.args[0]
+            path = self.imported(test.args[1]).lower()
+            if isinstance(target, ast.Name) and kind_of(self.module.tables.annotations, (path,)) == "item":
+                self.write(target.id, without_items(self.read(target.id) or NOTHING))
 
     def _is_tool_message(self, node: ast.expr | None) -> None:
         if isinstance(node, ast.Name):

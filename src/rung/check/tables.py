@@ -192,6 +192,7 @@ SINKS: tuple[Sink, ...] = (
     Sink(call="rung.contextstore.instruct", argument="text", position=0, channel="`store.instruct`"),
     Sink(call="*store.instruct", argument="text", position=0, channel="`store.instruct`"),
     Sink(call="rung*.template", argument="text", position=0, channel="a rung Template"),
+    Sink(call="rung*.template.from_text", argument="text", position=0, channel="a rung Template"),
 )
 
 DECORATOR_SINKS = ("*.system_prompt", "*.instructions")
@@ -238,6 +239,19 @@ SAFE_METHODS = frozenset(
     )
 )  # fmt: skip
 """Methods of untrusted objects whose result carries no foreign text."""
+
+ITEM_TEXT = frozenset({"text", "content"})
+"""Attributes of an item that are its text."""
+
+ITEM_METHODS = frozenset(
+    (
+        "strip", "lstrip", "rstrip", "lower", "upper", "title", "casefold", "capitalize", "replace",
+        "split", "splitlines", "partition", "rpartition", "removeprefix", "removesuffix",
+        "expandtabs", "center", "ljust", "rjust", "zfill", "get", "pop", "values", "items", "copy",
+        "popitem",
+    )
+)  # fmt: skip
+"""Methods of an item's text, and of a container of items, whose result is that text or an item again."""
 
 SAFE_NAMES = re.compile(
     r"(?:^|_)(?:sha|sha1|sha256|hash|uuid|digest|checksum|count|length|size|status_code|returncode|timestamp)$",

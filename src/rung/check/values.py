@@ -152,6 +152,12 @@ def join_all(values: Iterable[Value]) -> Value:
     return result
 
 
+def without_items(value: Value) -> Value:
+    """The value without what it has of rung's items: an item's other parts are no text of it."""
+    kept = tuple(taint for taint in value.taints if taint.kind != "item")
+    return value if len(kept) == len(value.taints) else replace(value, taints=kept)
+
+
 def taints_of(values: Iterable[Value]) -> tuple[Taint, ...]:
     """All taints of some values, one for each origin."""
     found: tuple[Taint, ...] = ()
