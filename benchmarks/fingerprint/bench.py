@@ -30,9 +30,7 @@ INSTRUCTION_CHARACTERS = 4_000
 
 def vocabulary() -> tuple[list[str], list[int]]:
     """English words and how often each occurs in Python's own manual."""
-    counts = Counter(
-        word for topic in topics.values() for word in re.findall(r"[a-z]+(?:['-][a-z]+)*", topic.lower())
-    )
+    counts = Counter(word for topic in topics.values() for word in re.findall(r"[a-z]+(?:['-][a-z]+)*", topic.lower()))
     return list(counts), list(counts.values())
 
 
@@ -57,9 +55,7 @@ class Prose:
             if kind < 0.02:
                 sentence += f" at https://docs.example.org/{int(self._rng.integers(10**6))}"
             elif kind < 0.08:
-                sentence += (
-                    f" ({int(self._rng.integers(10**5))} items, 2026-0{int(self._rng.integers(1, 9))}-14)"
-                )
+                sentence += f" ({int(self._rng.integers(10**5))} items, 2026-0{int(self._rng.integers(1, 9))}-14)"
             elif kind < 0.11:
                 sentence += " — the café’s “own” rule"
             sentence = sentence[:1].upper() + sentence[1:] + (". " if kind < 0.9 else ".\n\n")
@@ -82,9 +78,7 @@ def indexing(prose: Prose, budget: int) -> None:
     """Throughput of indexing and of counting tokens, side by side, batches of 1,000 items."""
     tokenizer = TiktokenTokenizer("o200k_base")
     tokenizer.count("warm")
-    print(
-        f"{'characters':>10} {'items':>6} {'index MB/s':>11} {'tiktoken MB/s':>14} {'ratio':>6} {'bytes/char':>11}"
-    )
+    print(f"{'characters':>10} {'items':>6} {'index MB/s':>11} {'tiktoken MB/s':>14} {'ratio':>6} {'bytes/char':>11}")
     for size in SIZES:
         batches = max(min(budget // (size * BATCH), 10), 1)
         count = BATCH * batches if size * BATCH <= budget else max(budget // size, 1)
@@ -114,9 +108,7 @@ def checking(prose: Prose, stores: tuple[int, ...]) -> None:
     """Time of one check as the store grows; each instruction is new, some quote a document."""
     index = FingerprintIndex()
     texts: list[str] = []
-    print(
-        f"{'items':>10} {'clean ms':>9} {'worst ms':>9} {'quoting ms':>11} {'worst ms':>9} {'bytes/char':>11}"
-    )
+    print(f"{'items':>10} {'clean ms':>9} {'worst ms':>9} {'quoting ms':>11} {'worst ms':>9} {'bytes/char':>11}")
     for size in stores:
         while len(texts) < size:
             fresh = [prose.text(ITEM_CHARACTERS) for _ in range(BATCH)]

@@ -188,4 +188,5 @@ def _from_hex(layer: Layer, name: Sequence[str], data: Bytes, rot13: bool, least
 def joined_bytes(groups: Bytes) -> Bytes:
     """The bytes of groups of four base64 values."""
     a, b, c, d = (groups[:, i] for i in range(4))
-    return np.stack((a << 2 | b >> 4, (b & 15) << 4 | c >> 2, (c & 3) << 6 | d), axis=1).ravel()
+    whole = np.stack((a << 2 | b >> 4, (b & 15) << 4 | c >> 2, (c & 3) << 6 | d), axis=1)
+    return np.asarray(whole.ravel(), dtype=np.uint8)

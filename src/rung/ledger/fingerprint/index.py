@@ -12,26 +12,22 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from operator import is_
 
 import numpy as np
 
 from rung.errors import InputError
 
-from .fold import fold
-from .hashing import MOST_DOCS, every_gram, of_literal, substrings
-from .levels import KeyLevels, matches
-from .literals import Literal, literals
-from .prints import SHORTEST, Batch, batch, gram_length, joined
-from .runs import MOST_RUNS, NEVER, Run, Windows, longest_novel, outermost, shared
-from .views import DEFAULT_N, Normalised, views_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from .check import Check, Earlier, Reading, contents, readings_of
+from .hashing import MOST_DOCS
+from .levels import KeyLevels
+from .prints import Batch, batch, gram_length, joined
+from .runs import Run
+from .views import DEFAULT_N
 
 LEAST_N = 16
 _BATCH_CHARACTERS = 1 << 20
-_KEPT_TEXTS = 256
+_KEPT_TEXTS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +37,6 @@ class Held:
 
     text: str
     since: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A text as it is compared: its views long enough for a run, all its views, its literals."""
-
-    windows: tuple[Windows, ...]
-    views: tuple[Normalised, ...]
-    literals: tuple[Literal, ...]
 
 
 class FingerprintIndex:
@@ -67,7 +54,9 @@ class FingerprintIndex:
         self._k = gram_length(n)
         self._grams, self._shorts, self._literals = KeyLevels(), KeyLevels(), KeyLevels()
         self._lock = threading.Lock()
-        self._reads: OrderedDict[str, _Read] = OrderedDict()
+        self._encoded: set[int] = set()
+        self._readings: OrderedDict[str, Reading] = OrderedDict()
+        self._last_earlier: Earlier | None = None
 
     # --- the untrusted side
 
@@ -119,19 +108,23 @@ class FingerprintIndex:
         """Forget documents."""
         gone = set(docs)
         with self._lock:
-            for levels in (self._grams, self._shorts, self._literals):
+            for levels in self._all():
                 levels.remove(gone)
+            self._encoded -= gone
 
     def nbytes(self) -> int:
         """Bytes that the index takes."""
         with self._lock:
-            return self._grams.nbytes() + self._shorts.nbytes() + self._literals.nbytes()
+            return sum(levels.nbytes() for levels in self._all())
 
     def settle(self) -> None:
         """Sort what was added lately, which the next check would otherwise do."""
         with self._lock:
-            for levels in (self._grams, self._shorts, self._literals):
+            for levels in self._all():
                 levels.levels()
+
+    def _all(self) -> tuple[KeyLevels, KeyLevels, KeyLevels]:
+        return self._grams, self._shorts, self._literals
 
     def _check(self, docs: Sequence[int]) -> None:
         for doc in docs:
@@ -141,12 +134,10 @@ class FingerprintIndex:
     def _put(self, docs: Sequence[int], found: Batch) -> None:
         numbers = np.array(docs, dtype=np.uint64)
         with self._lock:
-            for levels, (hashes, owners) in (
-                (self._grams, found.grams),
-                (self._shorts, found.shorts),
-                (self._literals, found.literals),
-            ):
+            kinds = (found.grams, found.shorts, found.literals)
+            for levels, (hashes, owners) in zip(self._all(), kinds, strict=True):
                 levels.add(hashes | numbers[owners])
+            self._encoded.update(docs[index] for index in found.encoded)
 
     # --- the protected side
 
@@ -166,160 +157,49 @@ class FingerprintIndex:
         hold. `accept` leaves documents out by number (another tenant's). `limit` stops after that many
         documents with hits.
         """
-        reading = self._read(text, protected=True)
-        earlier = [(self._read(h.text), h.since) if isinstance(h, Held) else (self._read(h), 0) for h in held]
+        known = [h if isinstance(h, Held) else Held(text=h) for h in held]
+        check = Check(self._read(text, rot13=True), self._earlier(known), self.n, self._k)
         with self._lock:
-            indexed = [levels.levels() for levels in (self._grams, self._shorts, self._literals)]
-        candidates: dict[int, set[int]] = {}
-        covers = [_cover(windows, earlier) for windows in reading.windows]
-        for number, (windows, cover) in enumerate(zip(reading.windows, covers, strict=True)):
-            for doc in self._gram_candidates(windows, cover, *indexed[0]):
-                candidates.setdefault(doc, set()).add(number)
-        for doc in (
-            *self._short_candidates(reading.views, *indexed[1]),
-            *_literal_candidates(reading, *indexed[2]),
-        ):
-            candidates.setdefault(doc, set())
+            indexed = [levels.levels() for levels in self._all()]
         found: list[Run] = []
         hits = 0
-        for doc, theirs in self._contents(sorted(candidates), get_text, accept):
-            nominated = [(reading.windows[i], covers[i]) for i in sorted(candidates[doc])]
-            runs = self._verify(doc, theirs, reading, nominated, earlier)
+        for doc, theirs in contents(check.nominate(*indexed), get_text, accept, self._read_documents):
+            runs = check.verify(doc, theirs)
             found += runs
             hits += bool(runs)
             if limit is not None and hits >= limit:
                 break
         return found
 
-    def _contents(
-        self, docs: Sequence[int], get_text: Callable[[int], str | None], accept: Callable[[int], bool] | None
-    ) -> Iterator[tuple[int, _Read]]:
-        """The texts of the documents, read some at a time: few, in case they are enough, then more."""
-        at, size = 0, 8
-        while at < len(docs):
-            part = [doc for doc in docs[at : at + size] if accept is None or accept(doc)]
-            known = [(doc, text) for doc in part if (text := get_text(doc)) is not None]
-            yield from zip([doc for doc, _ in known], self._make([text for _, text in known]), strict=True)
-            at, size = at + size, min(2 * size, 128)
+    def _read_documents(self, docs: Sequence[int], texts: Sequence[str]) -> list[Reading]:
+        encoded = {index for index, doc in enumerate(docs) if doc in self._encoded}
+        return readings_of(texts, self.n, self.first_party, encoded=encoded)
 
-    def _read(self, text: str, *, protected: bool = False) -> _Read:
-        key = ("!" if protected else "=") + text
+    def _earlier(self, held: Sequence[Held]) -> Earlier:
+        readings = [self._read(h.text) for h in held]
+        since = [h.since for h in held]
         with self._lock:
-            if key in self._reads:
-                self._reads.move_to_end(key)
-                return self._reads[key]
-        made = self._make((text,), protected=protected)[0]
+            last = self._last_earlier
+        # Mostly the same texts are held from one check to the next.
+        if last and last.since == since and all(map(is_, last.readings, readings)):
+            return last
+        made = Earlier(readings, since)
         with self._lock:
-            self._reads[key] = made
-            while len(self._reads) > _KEPT_TEXTS:
-                self._reads.popitem(last=False)
+            self._last_earlier = made
         return made
 
-    def _make(self, texts: Sequence[str], *, protected: bool = False) -> list[_Read]:
-        return [
-            _Read(
-                tuple(Windows(view, self.n) for view in found if len(view.text) >= self.n),
-                tuple(found),
-                tuple(literals(text, self.first_party)),
-            )
-            for text, found in zip(texts, views_of(texts, self.n, rot13=protected), strict=True)
-        ]
-
-    def _gram_candidates(
-        self,
-        windows: Windows,
-        cover: NDArray[np.int64],
-        levels: list[NDArray[np.uint64]],
-        removed: frozenset[int],
-    ) -> Iterator[int]:
-        hashes = every_gram(windows.data, self._k)
-        # From which document on every window around the gram is held: the latest `since` of its surroundings.
-        reach = self.n - self._k
-        padded = np.concatenate((np.zeros(reach, np.int64), cover, np.zeros(reach, np.int64)))
-        around = _sliding_most(padded, self._k + 2 * reach)
-        open_at = np.flatnonzero(around > 0)
-        if not len(open_at):
-            return
-        distinct, which = np.unique(hashes[open_at], return_inverse=True)
-        until = np.zeros(len(distinct), dtype=np.int64)
-        np.maximum.at(until, which, around[open_at])
-        index, docs = matches(levels, distinct)
-        for doc in np.unique(docs[docs.astype(np.int64) < until[index.astype(np.int64)]]).tolist():
-            if doc not in removed:
-                yield doc
-
-    def _short_candidates(
-        self, found: Sequence[Normalised], levels: list[NDArray[np.uint64]], removed: frozenset[int]
-    ) -> Iterator[int]:
-        if not levels:
-            return
-        for view in found:
-            starts, ends = self._short_places(view)
-            if len(starts):
-                hashes = np.unique(substrings(Windows(view, self.n).data, starts, ends))
-                for doc in np.unique(matches(levels, hashes)[1]).tolist():
-                    if doc not in removed:
-                        yield doc
-
-    def _short_places(self, view: Normalised) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where a whole short document may stand: between word boundaries, or the whole view."""
-        edges = np.flatnonzero(view.boundaries())
-        length = len(view.text)
-        starts: list[NDArray[np.int64]] = []
-        ends: list[NDArray[np.int64]] = []
-        low = np.searchsorted(edges, edges + SHORTEST)
-        high = np.searchsorted(edges, edges + self.n)
-        counts = high - low
-        if int(counts.sum()):
-            steps = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-            starts.append(np.repeat(edges, counts))
-            ends.append(edges[np.repeat(low, counts) + steps])
-        if 0 < length < SHORTEST:
-            starts.append(np.zeros(1, dtype=np.int64))
-            ends.append(np.full(1, length, dtype=np.int64))
-        empty = np.empty(0, dtype=np.int64)
-        return np.concatenate((empty, *starts)), np.concatenate((empty, *ends))
-
-    def _verify(
-        self,
-        doc: int,
-        theirs: _Read,
-        reading: _Read,
-        nominated: Sequence[tuple[Windows, NDArray[np.int64]]],
-        earlier: Sequence[tuple[_Read, int]],
-    ) -> list[Run]:
-        found = [
-            run
-            for windows, cover in nominated
-            for other in theirs.windows
-            for run in _long_runs(doc, windows, cover, other)
-        ]
-        held = [read for read, since in earlier if doc >= since]
-        found += self._short_runs(doc, reading, theirs, held)
-        found += _literal_runs(doc, reading, theirs, held)
-        return outermost(found)
-
-    def _short_runs(self, doc: int, reading: _Read, theirs: _Read, held: Sequence[_Read]) -> Iterator[Run]:
-        for other in theirs.views:
-            size = len(other.text)
-            if (
-                size >= self.n
-                or other.is_decoded
-                or any(other.text in view.text for read in held for view in read.views)
-            ):
-                continue
-            for view in reading.views:
-                at = view.text.find(other.text)
-                edges = view.boundaries() if at >= 0 else None
-                while at >= 0 and edges is not None:
-                    whole = size == len(view.text)
-                    if whole or (size >= SHORTEST and edges[at] and edges[at + size]):
-                        yield Run(
-                            doc=doc, kind="short", span=view.span(at, at + size), doc_span=other.span(0,
-                            size), length=size, novel=size, view=view.path, doc_view=other.path,
-                        )  # fmt: skip
-                        break
-                    at = view.text.find(other.text, at + 1)
+    def _read(self, text: str, *, rot13: bool = False) -> Reading:
+        key = ("!" if rot13 else "=") + text
+        with self._lock:
+            if key in self._readings:
+                self._readings.move_to_end(key)
+                return self._readings[key]
+        made = readings_of((text,), self.n, self.first_party, rot13=rot13)[0]
+        with self._lock:
+            self._readings[key] = made
+            while len(self._readings) > _KEPT_TEXTS:
+                self._readings.popitem(last=False)
+        return made
 
 
 def _parts(texts: Sequence[str]) -> Iterator[slice]:
@@ -332,64 +212,3 @@ def _parts(texts: Sequence[str]) -> Iterator[slice]:
             start, size = index + 1, 0
     if start < len(texts):
         yield slice(start, len(texts))
-
-
-def _cover(windows: Windows, earlier: Sequence[tuple[_Read, int]]) -> NDArray[np.int64]:
-    """For each character of the view the least document number from which on an earlier text holds it in a
-    run."""
-    cover = np.full(len(windows.view.text), NEVER, dtype=np.int64)
-    for read, since in earlier:
-        for other in read.windows:
-            for start, end, _ in shared(windows, other):
-                np.minimum(cover[start:end], since, out=cover[start:end])
-    return cover
-
-
-def _sliding_most(values: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-    """Maximum of each window of `width` values."""
-    size, reached = 1, values
-    while size * 2 <= width:
-        reached = np.maximum(reached[: len(reached) - size], reached[size:])
-        size *= 2
-    rest = width - size
-    return np.maximum(reached[: len(reached) - rest], reached[rest:]) if rest else reached
-
-
-def _long_runs(doc: int, windows: Windows, cover: NDArray[np.int64], other: Windows) -> Iterator[Run]:
-    # Only windows with a character that was not yet held can be part of a hit.
-    found = 0
-    for start, end, place in shared(windows, other, _sliding_most(cover, windows.n) > doc):
-        novel = longest_novel(cover[start:end], doc)
-        if 2 * novel >= windows.n and found < MOST_RUNS:
-            found += 1
-            yield Run(
-                doc=doc,
-                kind="run",
-                span=windows.view.span(start, end),
-                doc_span=other.view.span(place, place + end - start),
-                length=end - start,
-                novel=novel,
-                view=windows.view.path,
-                doc_view=other.view.path,
-            )
-
-
-def _literal_candidates(reading: _Read, levels: list[NDArray[np.uint64]], removed: frozenset[int]) -> Iterator[int]:
-    if levels and reading.literals:
-        hashes = np.unique(np.array([of_literal(x.kind, x.value) for x in reading.literals], dtype=np.uint64))
-        for doc in np.unique(matches(levels, hashes)[1]).tolist():
-            if doc not in removed:
-                yield doc
-
-
-def _literal_runs(doc: int, reading: _Read, theirs: _Read, held: Sequence[_Read]) -> Iterator[Run]:
-    known = {(x.kind, x.value) for read in held for x in read.literals}
-    places = {(x.kind, x.value): x.span for x in reversed(theirs.literals)}
-    for mine in reading.literals:
-        place = places.get((mine.kind, mine.value))
-        if place is not None and (mine.kind, mine.value) not in known:
-            size = len(fold(mine.value))
-            yield Run(
-                doc=doc, kind="literal", span=mine.span, doc_span=place, length=size, novel=size,
-                view=mine.kind, doc_view=mine.kind,
-            )  # fmt: skip

@@ -9,7 +9,11 @@ import numpy as np
 from .hashing import MOST_DOCS
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from .hashing import Keys
+
+    Levels = tuple[list[Keys], frozenset[int]]
 
 _DOC_MASK = np.uint64(MOST_DOCS - 1)
 _BUFFER = 1 << 16
@@ -68,16 +72,16 @@ class KeyLevels:
             # Stable sorting of two sorted runs is a merge.
             self._levels.append(np.sort(np.concatenate((before, last)), kind="stable"))
 
-    def levels(self) -> tuple[list[Keys], frozenset[int]]:
+    def levels(self) -> Levels:
         """The sorted arrays as they are now, and the documents to leave out."""
         self._settle()
         return list(self._levels), frozenset(self._removed)
 
 
-def matches(levels: list[Keys], hashes: Keys) -> tuple[Keys, Keys]:
+def matches(levels: list[Keys], hashes: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For sorted, distinct hashes: pairs of (index in `hashes`, document number)."""
-    which: list[Keys] = []
-    docs: list[Keys] = []
+    which = [np.empty(0, dtype=np.int64)]
+    docs = [np.empty(0, dtype=np.int64)]
     for level in levels:
         low = np.searchsorted(level, hashes, side="left")
         high = np.searchsorted(level, hashes | _DOC_MASK, side="right")
@@ -87,9 +91,6 @@ def matches(levels: list[Keys], hashes: Keys) -> tuple[Keys, Keys]:
         counts = high[hit] - low[hit]
         total = int(counts.sum())
         steps = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-        which.append(np.repeat(hit, counts).astype(np.uint64))
-        docs.append(level[np.repeat(low[hit], counts) + steps] & _DOC_MASK)
-    if not which:
-        empty = np.empty(0, dtype=np.uint64)
-        return empty, empty
+        which.append(np.repeat(hit, counts))
+        docs.append((level[np.repeat(low[hit], counts) + steps] & _DOC_MASK).astype(np.int64))
     return np.concatenate(which), np.concatenate(docs)

@@ -27,7 +27,7 @@ SHORTEST = 12
 """Normalised characters from which a short document is found inside a protected text; a shorter one only as
 a whole."""
 
-_HEAD = struct.Struct("<III")
+_HEAD = struct.Struct("<IIII")
 
 
 def gram_length(n: int) -> int:
@@ -44,13 +44,14 @@ class Batch:
     grams: tuple[Keys, Owners]
     shorts: tuple[Keys, Owners]
     literals: tuple[Keys, Owners]
+    encoded: frozenset[int]
 
     def split(self, count: int) -> list[bytes]:
         """One serialised print for each of the `count` texts."""
         parts = [_by_owner(hashes, owners, count) for hashes, owners in (self.grams, self.shorts, self.literals)]
         return [
-            _HEAD.pack(*(len(hashes) for hashes in row)) + b"".join(h.astype("<u8").tobytes() for h in row)
-            for row in zip(*parts, strict=True)
+            _HEAD.pack(*map(len, row), index in self.encoded) + b"".join(h.astype("<u8").tobytes() for h in row)
+            for index, row in enumerate(zip(*parts, strict=True))
         ]
 
 
@@ -64,28 +65,31 @@ def joined(prints: Sequence[bytes]) -> Batch:
     """The batch of serialised prints. Raises `ValueError` for bytes that are no prints."""
     parts: list[list[Keys]] = [[], [], []]
     sizes: list[tuple[int, ...]] = []
-    for data in prints:
-        counts = _HEAD.unpack_from(data) if len(data) >= _HEAD.size else (0, 0, 0)
+    encoded: list[int] = []
+    for index, data in enumerate(prints):
+        *counts, is_encoded = _HEAD.unpack_from(data) if len(data) >= _HEAD.size else (1, 0, 0, 0)
         if len(data) != _HEAD.size + 8 * sum(counts):
             raise ValueError("these bytes are no prints")
-        sizes.append(counts)
+        sizes.append(tuple(counts))
+        encoded += [index] * bool(is_encoded)
         at = _HEAD.size
         for part, count in zip(parts, counts, strict=True):
             part.append(np.frombuffer(data, dtype="<u8", count=count, offset=at).astype(np.uint64))
             at += 8 * count
-    index = np.arange(len(prints), dtype=np.int64)
+    owners = np.arange(len(prints), dtype=np.int64)
     empty = np.empty(0, dtype=np.uint64)
     grams, shorts, values = (
-        (np.concatenate([empty, *part]), np.repeat(index, [size[i] for size in sizes] or 0))
+        (np.concatenate([empty, *part]), np.repeat(owners, [size[i] for size in sizes] or 0))
         for i, part in enumerate(parts)
     )
-    return Batch(grams, shorts, values)
+    return Batch(grams, shorts, values, frozenset(encoded))
 
 
 def batch(texts: Sequence[str], n: int, first_party: Sequence[str] = ()) -> Batch:
     """The prints of many texts at once."""
     pieces: list[bytes] = []
     owners: list[int] = []
+    encoded: set[int] = set()
     joint = Joint(texts)
     inner = inner_layers(joint, n)
     varied = reads_by_case(joint.beyond_ascii)
@@ -102,7 +106,10 @@ def batch(texts: Sequence[str], n: int, first_party: Sequence[str] = ()) -> Batc
                 if layer.depth == 0 or len(piece) >= n:
                     pieces.append(piece)
                     owners.append(index)
-    return Batch(*_hashed(pieces, np.array(owners, dtype=np.int64), n), _literals(joint, first_party))
+                    if layer.depth:
+                        encoded.add(index)
+    grams, shorts = _hashed(pieces, np.array(owners, dtype=np.int64), n)
+    return Batch(grams, shorts, _literals(joint, first_party), frozenset(encoded))
 
 
 def _hashed(pieces: Sequence[bytes], owners: Owners, n: int) -> tuple[tuple[Keys, Owners], tuple[Keys, Owners]]:

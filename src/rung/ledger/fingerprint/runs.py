@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 NEVER = np.iinfo(np.int64).max
 """Stands for the document number from which on a character is held, where no earlier text holds it."""
 
+_MOST_PLACES = 16
 MOST_RUNS = 32
 """Runs reported for one pair of views; text that repeats itself would otherwise give one for each
 repetition."""
@@ -110,6 +112,20 @@ def shared(left: Windows, right: Windows, wanted: NDArray[np.bool_] | None = Non
             at = stop - n + 1
 
 
+def reaches(text: str, place: int, k: int, n: int, other: str) -> bool:
+    """Whether the k characters at a place may be part of a run of n characters in the other text."""
+    gram = text[place : place + k]
+    at = other.find(gram)
+    for _ in range(_MOST_PLACES):
+        if at < 0:
+            return False
+        before = _agreement_before(text, place, other, at, n - k)
+        if before + k + _agreement(text[place + k : place + n], 0, other[at + k : at + n], 0) >= n:
+            return True
+        at = other.find(gram, at + 1)
+    return at >= 0
+
+
 def _agreement(text: str, at: int, other: str, place: int) -> int:
     """Number of equal characters from two places on."""
     most = min(len(text) - at, len(other) - place)
@@ -126,9 +142,9 @@ def _agreement(text: str, at: int, other: str, place: int) -> int:
     return low
 
 
-def _agreement_before(text: str, at: int, other: str, place: int) -> int:
-    count = 0
-    while count < at and count < place and text[at - count - 1] == other[place - count - 1]:
+def _agreement_before(text: str, at: int, other: str, place: int, most: int = sys.maxsize) -> int:
+    count, most = 0, min(at, place, most)
+    while count < most and text[at - count - 1] == other[place - count - 1]:
         count += 1
     return count
 

@@ -8,7 +8,7 @@ found there.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -90,21 +90,22 @@ def normalise(text: str) -> Normalised:
     return Normalised(Layer(text), "look")
 
 
-def inner_layers(joint: Joint, n: int) -> dict[int, list[Layer]]:
-    """By index those texts that are more than they are written, with all layers to depth 2."""
+def inner_layers(joint: Joint, n: int, encoded: Collection[int] | None = None) -> dict[int, list[Layer]]:
+    """By index those texts that are more than they are written, with all layers to depth 2.
+
+    `encoded` names the texts that carry encoded runs, where that is known already.
+    """
     found: dict[int, list[Layer]] = {}
     data: list[bytes] = []
     owners: list[tuple[int, int]] = []
     differing = may_differ(joint)
     for index, text in enumerate(joint.texts):
-        if index not in differing:
-            data.append(ascii_text(text))
-            owners.append((index, 0))
-            continue
-        found[index] = list(contextual(Layer(text)))
-        for place, layer in enumerate(found[index]):
-            data.append(ascii_text(layer.text))
-            owners.append((index, place))
+        if index in differing:
+            found[index] = list(contextual(Layer(text)))
+        if encoded is None or index in encoded:
+            inner = [layer.text for layer in found[index]] if index in differing else [text]
+            data += map(ascii_text, inner)
+            owners += ((index, place) for place in range(len(inner)))
     for at in sorted(carriers(data, n)):
         index, place = owners[at]
         layers = found.setdefault(index, [Layer(joint.texts[index])])
@@ -116,12 +117,13 @@ def _below(layer: Layer, n: int, seen: set[str]) -> Iterator[Layer]:
     frontier = [layer]
     while frontier:
         pieces = [piece for outer in frontier for piece in decoded(outer, n, DEPTH)]
-        frontier = []
+        below: list[Layer] = []
         for inner in chain.from_iterable(map(contextual, pieces)):
             if inner.text not in seen:
                 seen.add(inner.text)
-                frontier.append(inner)
+                below.append(inner)
                 yield inner
+        frontier = below
 
 
 def _read(layer: Layer, rot13: bool) -> Iterator[Normalised]:
@@ -136,10 +138,12 @@ def _read(layer: Layer, rot13: bool) -> Iterator[Normalised]:
                 yield Normalised(turned, variant)
 
 
-def views_of(texts: Sequence[str], n: int = DEFAULT_N, *, rot13: bool = False) -> list[list[Normalised]]:
-    """The views of many texts: for each those that are not empty, each once."""
+def views_of(
+    texts: Sequence[str], n: int = DEFAULT_N, *, rot13: bool = False, encoded: Collection[int] | None = None
+) -> list[list[Normalised]]:
+    """The views of many texts: for each those that are not empty, each once; `encoded` as in `inner_layers`."""
     result: list[list[Normalised]] = []
-    inner = inner_layers(Joint(texts), n)
+    inner = inner_layers(Joint(texts), n, encoded)
     for index, text in enumerate(texts):
         found: dict[str, Normalised] = {}
         for layer in inner.get(index) or (Layer(text),):

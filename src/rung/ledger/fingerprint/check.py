@@ -1,0 +1,291 @@
+"""The check of one protected text: what nominates documents, and what is verified on their text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .fold import fold
+from .hashing import every_gram, of_literal, substrings
+from .levels import matches
+from .literals import Literal, literals
+from .prints import SHORTEST
+from .runs import MOST_RUNS, NEVER, Run, Windows, longest_novel, outermost, reaches, shared
+from .views import Normalised, views_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .hashing import Keys
+    from .levels import Levels
+
+_MANY = 16
+
+
+class Reading:
+    """A text as it is compared: its views, those of them long enough for a run, its literals."""
+
+    def __init__(self, text: str, views: Sequence[Normalised], n: int, first_party: Sequence[str]) -> None:
+        self.text, self.views = text, views
+        self.windows = tuple(Windows(view, n) for view in views if len(view.text) >= n)
+        self._first_party = first_party
+
+    @cached_property
+    def literals(self) -> list[Literal]:
+        """The typed literals of the text."""
+        return literals(self.text, self._first_party)
+
+
+def readings_of(
+    texts: Sequence[str],
+    n: int,
+    first_party: Sequence[str],
+    *,
+    rot13: bool = False,
+    encoded: Collection[int] | None = None,
+) -> list[Reading]:
+    """Texts as they are compared; `rot13` for a protected one, `encoded` as in `views_of`."""
+    found = views_of(texts, n, rot13=rot13, encoded=encoded)
+    return [Reading(text, views, n, first_party) for text, views in zip(texts, found, strict=True)]
+
+
+class Earlier:
+    """What earlier protected texts hold, each from a document number on."""
+
+    def __init__(self, readings: Sequence[Reading], since: Sequence[int]) -> None:
+        self.readings, self.since = readings, since
+        pairs = zip(readings, since, strict=True)
+        self._windows: list[tuple[Windows, int]] = [(w, at) for reading, at in pairs for w in reading.windows]
+        hashes = [held.distinct for held, _ in self._windows]
+        joint = np.concatenate([np.empty(0, dtype=np.uint64), *hashes])
+        order = np.argsort(joint, kind="stable")
+        self._hashes = joint[order]
+        self._owners = np.repeat(np.arange(len(hashes)), list(map(len, hashes)) or 0)[order]
+
+    def cover(self, windows: Windows) -> NDArray[np.int64]:
+        """For each character of a view the least document number from which on a run of it was held."""
+        cover = np.full(len(windows.view.text), NEVER, dtype=np.int64)
+        low = np.searchsorted(self._hashes, windows.distinct, side="left")
+        high = np.searchsorted(self._hashes, windows.distinct, side="right")
+        hit = np.flatnonzero(high > low)
+        # Of the many texts that are held few have a part in this one.
+        places: list[int] = []
+        for i in hit.tolist():
+            places += range(int(low[i]), int(high[i]))
+        for owner in np.unique(self._owners[np.array(places, dtype=np.int64)]).tolist():
+            held, since = self._windows[owner]
+            for start, end, _ in shared(windows, held):
+                np.minimum(cover[start:end], since, out=cover[start:end])
+        return cover
+
+    def before(self, doc: int) -> list[Reading]:
+        """The texts that were held when a document came."""
+        return [reading for reading, since in zip(self.readings, self.since, strict=True) if doc >= since]
+
+
+@dataclass(frozen=True, slots=True)
+class _Nomination:
+    """Where in which view of the protected text a document's grams occur; None: in too many places to tell."""
+
+    view: int
+    places: tuple[int, ...] | None
+
+
+class Check:
+    """One protected text against an index."""
+
+    def __init__(self, reading: Reading, earlier: Earlier, n: int, k: int) -> None:
+        self._reading, self._earlier, self._n, self._k = reading, earlier, n, k
+        self._covers = [earlier.cover(windows) for windows in reading.windows]
+        self._nominated: dict[int, list[_Nomination]] = {}
+
+    def nominate(self, grams: Levels, shorts: Levels, values: Levels) -> list[int]:
+        """The documents to verify, in ascending order."""
+        for number in range(len(self._covers)):
+            self._by_grams(number, *grams)
+        for docs, removed in ((self._by_shorts(shorts[0]), shorts[1]), (self._by_literals(values[0]), values[1])):
+            for doc in docs:
+                if doc not in removed:
+                    self._nominated.setdefault(doc, [])
+        return sorted(self._nominated)
+
+    def _by_grams(self, number: int, levels: list[Keys], removed: frozenset[int]) -> None:
+        windows, cover = self._reading.windows[number], self._covers[number]
+        hashes = every_gram(windows.data, self._k)
+        # From which document on every window around a gram is held: the latest of its surroundings.
+        reach = self._n - self._k
+        padded = np.concatenate((np.zeros(reach, np.int64), cover, np.zeros(reach, np.int64)))
+        around = sliding_most(padded, self._k + 2 * reach)
+        places = np.flatnonzero(around > 0)
+        if not len(places):
+            return
+        order = places[np.argsort(hashes[places], kind="stable")]
+        ordered = hashes[order]
+        firsts = _changes(ordered)
+        counts = np.diff(np.append(firsts, len(ordered)))
+        until = np.maximum.reduceat(around[order], firsts)
+        which, docs = matches(levels, ordered[firsts])
+        kept = docs < until[which]
+        which, docs = which[kept], docs[kept]
+        by_doc = np.argsort(docs, kind="stable")
+        docs, which = docs[by_doc], which[by_doc]
+        for start, end in pairwise([*_changes(docs).tolist(), len(docs)]):
+            doc = int(docs[start])
+            if doc in removed:
+                continue
+            found = which[start:end]
+            is_clear = end - start <= _MANY and bool((counts[found] == 1).all())
+            where = tuple(order[firsts[found]].tolist()) if is_clear else None
+            self._nominated.setdefault(doc, []).append(_Nomination(number, where))
+
+    def _by_shorts(self, levels: list[Keys]) -> Iterator[int]:
+        if levels:
+            for view in self._reading.views:
+                starts, ends = _short_places(view, self._n)
+                if len(starts):
+                    hashes = np.unique(substrings(Windows(view, self._n).data, starts, ends))
+                    yield from np.unique(matches(levels, hashes)[1]).tolist()
+
+    def _by_literals(self, levels: list[Keys]) -> Iterator[int]:
+        if levels and self._reading.literals:
+            found = {of_literal(literal.kind, literal.value) for literal in self._reading.literals}
+            hashes = np.array(sorted(found), dtype=np.uint64)
+            yield from np.unique(matches(levels, hashes)[1]).tolist()
+
+    def verify(self, doc: int, theirs: Reading) -> list[Run]:
+        """The hits in a document, from its text."""
+        found = [run for nomination in self._nominated[doc] for run in self._long_runs(doc, nomination, theirs)]
+        found += self._short_runs(doc, theirs)
+        found += self._literal_runs(doc, theirs)
+        return outermost(found)
+
+    def _long_runs(self, doc: int, nomination: _Nomination, theirs: Reading) -> Iterator[Run]:
+        windows, cover = self._reading.windows[nomination.view], self._covers[nomination.view]
+        text = windows.view.text
+        wanted: NDArray[np.bool_] | None = None
+        count = 0
+        for other in theirs.windows:
+            if nomination.places is not None and not any(
+                reaches(text, place, self._k, self._n, other.view.text) for place in nomination.places
+            ):
+                continue
+            if wanted is None:
+                # Only windows with a character that was not yet held can be part of a hit.
+                wanted = sliding_most(cover, self._n) > doc
+            for start, end, place in shared(windows, other, wanted):
+                novel = longest_novel(cover[start:end], doc)
+                if 2 * novel >= self._n and count < MOST_RUNS:
+                    count += 1
+                    yield Run(
+                        doc=doc,
+                        kind="run",
+                        span=windows.view.span(start, end),
+                        doc_span=other.view.span(place, place + end - start),
+                        length=end - start,
+                        novel=novel,
+                        view=windows.view.path,
+                        doc_view=other.view.path,
+                    )
+
+    def _short_runs(self, doc: int, theirs: Reading) -> Iterator[Run]:
+        for other in theirs.views:
+            size = len(other.text)
+            if size >= self._n or other.is_decoded:
+                continue
+            spots = [(view, at) for view in self._reading.views if (at := _stands_in(view, other.text)) is not None]
+            if not spots or any(other.text in view.text for r in self._earlier.before(doc) for view in r.views):
+                continue
+            for view, at in spots:
+                yield Run(
+                    doc=doc,
+                    kind="short",
+                    span=view.span(at, at + size),
+                    doc_span=other.span(0, size),
+                    length=size,
+                    novel=size,
+                    view=view.path,
+                    doc_view=other.path,
+                )
+
+    def _literal_runs(self, doc: int, theirs: Reading) -> Iterator[Run]:
+        if not self._reading.literals:
+            return
+        places = {(x.kind, x.value): x.span for x in reversed(theirs.literals)}
+        common = [x for x in self._reading.literals if (x.kind, x.value) in places]
+        before = self._earlier.before(doc) if common else []
+        known = {(x.kind, x.value) for reading in before for x in reading.literals}
+        for mine in common:
+            if (mine.kind, mine.value) not in known:
+                size = len(fold(mine.value))
+                yield Run(
+                    doc=doc,
+                    kind="literal",
+                    span=mine.span,
+                    doc_span=places[mine.kind, mine.value],
+                    length=size,
+                    novel=size,
+                    view=mine.kind,
+                    doc_view=mine.kind,
+                )
+
+
+def _changes(ordered: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Places in an ordered array where another value begins."""
+    return np.concatenate((np.zeros(min(len(ordered), 1), dtype=np.int64), np.flatnonzero(np.diff(ordered)) + 1))
+
+
+def _stands_in(view: Normalised, short: str) -> int | None:
+    """Where a short text stands in a view between word boundaries, or is all of it."""
+    at = view.text.find(short)
+    if at < 0 or len(short) == len(view.text):
+        return None if at < 0 else 0
+    edges = view.boundaries() if len(short) >= SHORTEST else None
+    while at >= 0 and edges is not None:
+        if edges[at] and edges[at + len(short)]:
+            return at
+        at = view.text.find(short, at + 1)
+    return None
+
+
+def _short_places(view: Normalised, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where a whole short document may stand: between word boundaries, or the whole view."""
+    edges = np.flatnonzero(view.boundaries())
+    length = len(view.text)
+    low, high = np.searchsorted(edges, edges + SHORTEST), np.searchsorted(edges, edges + n)
+    counts = high - low
+    steps = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    starts, ends = np.repeat(edges, counts), edges[np.repeat(low, counts) + steps]
+    if 0 < length < SHORTEST:
+        starts, ends = np.append(starts, 0), np.append(ends, length)
+    return starts, ends
+
+
+def sliding_most(values: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """Maximum of each window of `width` values."""
+    size, reached = 1, values
+    while size * 2 <= width:
+        reached = np.maximum(reached[: len(reached) - size], reached[size:])
+        size *= 2
+    rest = width - size
+    return np.maximum(reached[: len(reached) - rest], reached[rest:]) if rest else reached
+
+
+def contents(
+    docs: Sequence[int],
+    get_text: Callable[[int], str | None],
+    accept: Callable[[int], bool] | None,
+    read: Callable[[Sequence[int], Sequence[str]], Sequence[Reading]],
+) -> Iterator[tuple[int, Reading]]:
+    """The texts of documents, read some at a time: few, in case they are enough, then more."""
+    at, size = 0, 8
+    while at < len(docs):
+        part = [doc for doc in docs[at : at + size] if accept is None or accept(doc)]
+        known = [(doc, text) for doc in part if (text := get_text(doc)) is not None]
+        numbers, texts = [doc for doc, _ in known], [text for _, text in known]
+        yield from zip(numbers, read(numbers, texts), strict=True)
+        at, size = at + size, min(2 * size, 128)
