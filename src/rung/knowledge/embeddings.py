@@ -39,13 +39,13 @@ class WordLlamaEmbedding:
         if folder is None or not (folder / _WEIGHTS).is_file() or not (folder / _TOKENIZER).is_file():
             raise missing_extra("wordllama", "embeddings")
         try:
-            from safetensors.numpy import load_file
+            from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
             from tokenizers import Tokenizer
         except ImportError as error:
             raise missing_extra(error.name or "safetensors", "embeddings") from None
         import numpy as np
 
-        tensors: Any = load_file(folder / _WEIGHTS)  # pyright: ignore[reportUnknownVariableType]
+        tensors: Any = load_file(folder / _WEIGHTS)
         self._table: NDArray[np.float32] = tensors["embedding.weight"].astype(np.float32)
         self._tokenizer: Any = Tokenizer.from_file(str(folder / _TOKENIZER))
         self._tokenizer.no_padding()

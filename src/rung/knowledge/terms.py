@@ -1,7 +1,7 @@
 """Words as the index holds them, and questions as it understands them.
 
 Text and question go through the same steps: NFKC, case folding, marks of Latin, Greek and Cyrillic letters left out
-(`café` is `cafe` in every form), apostrophes closed, thousands separators dropped. Scripts that write
+(`café` is `cafe` in every form), apostrophes closed, numbers in one form (`12,500.00` is `12500`). Scripts that write
 no blanks between words, and Hangul, are indexed by character and by pair of characters. What is left are
 letters, digits and blanks: no question holds syntax. English stems are the index's own (Porter).
 """
@@ -15,6 +15,7 @@ from functools import lru_cache
 _LONGEST_QUERY = 20_000
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_WHOLE = re.compile(r"(?<=\d)\.0+(?!\d)")
 _DECIMAL = re.compile(r"(?<=\d)\.(?=\d)")
 _APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?:s\b)?(?=\w*)")
 _UNSPACED = re.compile(
@@ -45,7 +46,7 @@ def words(text: str) -> list[str]:
         folded = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text).casefold())
         folded = unicodedata.normalize("NFC", re.sub("[\u0300-\u036f]+", "", folded))
     folded = _APOSTROPHE.sub("", folded)
-    folded = _DECIMAL.sub("d", _GROUPING.sub("", folded))
+    folded = _DECIMAL.sub("d", _WHOLE.sub("", _GROUPING.sub("", folded)))
     if folded.isascii():
         return _ASCII_WORD.findall(folded)
     found: list[str] = []

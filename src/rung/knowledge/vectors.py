@@ -66,7 +66,7 @@ class VectorIndex:
         self.generation = generation
         self._rows = np.array([row for row, _ in rows], dtype=np.int64)
         joined = b"".join(blob for _, blob in rows)
-        self._matrix: Matrix = np.frombuffer(joined, dtype=np.float32).reshape(len(rows), -1)
+        self._matrix: Matrix = np.frombuffer(joined, dtype=np.float32).reshape(len(rows), -1 if rows else 0)
 
     @property
     def dimensions(self) -> int | None:
