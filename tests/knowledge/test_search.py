@@ -84,7 +84,6 @@ HOSTILE = [
     '"', '""', "'", "fees*", "title:fees", "{title body}:fees", "fees NEAR late", "NEAR(fees late, 1)",
     "fees AND",
     "NOT fees",
-   
     "OR", "(", ")", "fees^2", "-fees", "fees + late", "fees; DROP TABLE documents", "a\x00b",
     "\ud800", "\x00", "%s", "?", ":now",
     "\u202e\u200b", "é" * 30_000, "x " * 100_000, "((((" * 2_000,
