@@ -31,6 +31,8 @@ from rung.transforms.validators import BUILTIN, Validator
 if TYPE_CHECKING:
     from rung.compiler.manifest import Manifest
     from rung.compiler.turn import Turn
+    from rung.ledger.audit import EndorsementRecord
+    from rung.transforms.replay import Replay
 
 T = TypeVar("T", bound=ContextType)
 P = TypeVar("P", Instruction, Policy)
@@ -571,6 +573,71 @@ class ContextStore:
     def refusals(self) -> list[Refusal]:
         """What was refused in this tenant, or would have been (modes `warn` and `observe`), oldest first."""
         return self._core.ledger.refusals(self._reach)
+
+    # the decision log
+
+    def endorsements(self) -> list[EndorsementRecord]:
+        """Every endorsement and declassification of this tenant and the deployment, oldest first."""
+        from rung.ledger.audit import endorsements
+
+        return endorsements(self._core.ledger, self._reach)
+
+    def revoke_endorsement(self, number: int, *, by: str, reason: str) -> list[str]:
+        """Take an endorsement back: what it let in is revoked, with all derived from it. Their ids."""
+        from rung.ledger.audit import revoke_endorsement
+
+        def derived(item_id: str) -> list[str]:
+            return [one.id for one in _descendants(self._core.ledger, item_id, self._reach)]
+
+        return revoke_endorsement(self._core.ledger, self._reach, number, by=by, reason=reason, descendants=derived)
+
+    def declassify(
+        self,
+        item: ContextItem[T],
+        *,
+        sensitivity: Sensitivity | None = None,
+        scopes: Iterable[str] | None = None,
+        by: str,
+        reason: str,
+        digest: str = "",
+    ) -> ContextItem[T]:
+        """A new item with the same content for a wider audience; `item` stays. It is logged with who and why.
+
+        Args:
+            item: what is shown more widely.
+            sensitivity, scopes: what the new item carries; None: as before.
+            by, reason: who says so, and why.
+            digest: SHA-256 of the text that was meant, in hexadecimal; empty: this text.
+
+        Raises:
+            InputError: nothing would be wider, something would be narrower, or `digest` is another text's.
+        """
+        from rung.ledger.audit import declassify
+
+        wanted = None if scopes is None else frozenset(scopes)
+        return declassify(
+            self._core.ledger,
+            item,
+            self._reach,
+            sensitivity=sensitivity,
+            scopes=wanted,
+            by=by,
+            reason=reason,
+            digest=digest,
+        )
+
+    def replay(self, policy: PolicySet, *, validators: Mapping[str, Validator] | None = None) -> Replay:
+        """What another policy would have decided about everything in this tenant's log; nothing is written."""
+        from rung.storage.memory import MemoryBackend
+        from rung.transforms.replay import replay
+
+        rules = validated(policy)
+        types = _types([kind for kind in self._core.types.values() if kind.name in rules.types], rules)
+        types = {**self._core.types, **types}
+        checks = {**self._core.validators, **(validators or {})}
+        _require_validators(rules, checks)
+        scratch = MemoryBackend(types)
+        return replay(self._core.ledger, self._reach, rules, types=types, validators=checks, scratch=scratch)
 
     # compiling
 
