@@ -19,7 +19,7 @@ from rung.records.item import ContextItem, body
 from rung.records.labels import Sensitivity
 from rung.records.template import FilledTemplate
 from rung.sources.protocol import ContextSource, Fetch, Fetched
-from rung.store import ContextStore, core
+from rung.store import ContextStore, caches, core
 
 
 class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ async def compile_context(
         **options,
     )
     last = max(number for number, item in enumerate(given) if item.type.name == "user")
-    return compile_items(ledger, reach, [*given[:last], *found, *given[last:]], made)
+    return compile_items(ledger, reach, [*given[:last], *found, *given[last:]], made, *caches(store))
 
 
 def _unique(sources: Iterable[ContextSource]) -> list[ContextSource]:

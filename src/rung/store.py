@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar, overload
 
 import msgspec
 
+from rung.compiler.facts import FactsCache
 from rung.compiler.pasts import PastCache
 from rung.errors import ConfigError, InputError, ScopeError, names
 from rung.ledger.backend import Backend, Document, Event
@@ -46,6 +47,7 @@ class _Core(msgspec.Struct, frozen=True, kw_only=True):
     types: Mapping[str, type[ContextType]]
     channels: dict[str, InstructionSource]
     pasts: PastCache
+    facts: FactsCache
 
 
 class ContextStore:
@@ -97,6 +99,7 @@ class ContextStore:
             types=known,
             channels=channels,
             pasts=PastCache(),
+            facts=FactsCache(),
         )
         self._reach = Reach()
         self._sealed_at: int | None = None
@@ -668,7 +671,7 @@ class ContextStore:
                 f"(one of {names(Options.__struct_fields__, 24)})",
                 field="options",
             ) from None
-        return compile_items(self._core.ledger, self._reach, given, made, self._core.pasts)
+        return compile_items(self._core.ledger, self._reach, given, made, self._core.pasts, self._core.facts)
 
     def record(self, turn: Turn) -> None:
         """Keep a turn's manifest, so that it can be asked about later."""
@@ -720,6 +723,11 @@ class ContextStore:
 def core(store: ContextStore) -> tuple[Ledger, Reach]:
     """The ledger and the reach of a handle, for the library's own compiler and tools."""
     return store._core.ledger, store._reach  # pyright: ignore[reportPrivateUsage]
+
+
+def caches(store: ContextStore) -> tuple[PastCache, FactsCache]:
+    """What a store keeps between turns, for the library's own compiler."""
+    return store._core.pasts, store._core.facts  # pyright: ignore[reportPrivateUsage]
 
 
 def _id(item: ContextItem[Any] | str) -> str:

@@ -9,6 +9,7 @@ import msgspec
 from rung.compiler.plan import Candidate, Plan
 from rung.errors import ScopeError, names
 from rung.policy.freshness import age
+from rung.records.labels import Labels
 
 
 def admit(plan: Plan) -> Plan:
@@ -17,41 +18,38 @@ def admit(plan: Plan) -> Plan:
     Raises:
         ScopeError: something required is excluded; a turn never goes on without it.
     """
+    verdicts: dict[Labels, str | None] = {}
+    allowed = None if plan.intent is None else frozenset(plan.intent.sources)
     out: list[Candidate] = []
     for candidate in plan.candidates:
-        reason = _excluded(plan, candidate)
-        out.append(candidate if reason is None else candidate.out("excluded", reason[0], **reason[1]))
-    _require(plan, out)
+        item = candidate.item
+        labels = item.labels
+        if labels not in verdicts:
+            verdicts[labels] = _unreadable(plan, labels)
+        reason, params = verdicts[labels], _NONE
+        if item.id in plan.revoked:
+            reason = "revoked"
+        elif reason is None and candidate.place == "context":
+            minimum = candidate.facts.rules.min_score
+            if allowed is not None and item.source not in allowed:
+                reason = "not_in_intent"
+            elif minimum is not None and candidate.score is not None and candidate.score < minimum:
+                reason, params = "below_score", {"minimum": minimum}
+        out.append(candidate if reason is None else candidate.out("excluded", reason, **params))
+    _require(out)
     return plan.with_(tuple(out))
 
 
-def _excluded(plan: Plan, candidate: Candidate) -> tuple[str, dict[str, Any]] | None:
-    item = candidate.item
-    if item.id in plan.revoked:
-        return "revoked", {}
-    labels = item.labels
+_NONE: dict[str, Any] = {}
+
+
+def _unreadable(plan: Plan, labels: Labels) -> str | None:
     scopes = labels.scopes if plan.scopes is None else plan.scopes
     found = labels.readable_by(
         clearance=plan.clearance, scopes=scopes, tenant=plan.tenant, subject=plan.subject or labels.subject
     )
-    if (
-        found is not None
-        and plan.policy.mode("clearance") != "enforce"
-        and found in ("above_clearance", "missing_scope")
-    ):
-        return None
-    if found is not None:
-        return found, {}
-    intent = plan.intent
-    if intent is not None and candidate.place == "context" and item.source not in intent.sources:
-        return "not_in_intent", {}
-    if (
-        candidate.score is not None
-        and candidate.rules.min_score is not None
-        and candidate.score < candidate.rules.min_score
-    ):
-        return "below_score", {"score": round(candidate.score, 4), "minimum": candidate.rules.min_score}
-    return None
+    watched = found in ("above_clearance", "missing_scope") and plan.policy.mode("clearance") != "enforce"
+    return None if watched else found
 
 
 def refresh(plan: Plan) -> Plan:
@@ -60,29 +58,38 @@ def refresh(plan: Plan) -> Plan:
     Raises:
         ScopeError: something required may not be asserted any more.
     """
-    out: list[Candidate] = []
-    for candidate in plan.candidates:
-        if not candidate.alive or candidate.place not in ("context", "summary"):
-            out.append(candidate)
+    if plan.policy.mode("freshness") != "enforce":
+        return plan
+    now = plan.now.timestamp()
+    future = now + plan.policy.limits.clock_skew
+    out = list(plan.candidates)
+    for number, candidate in enumerate(out):
+        facts = candidate.facts
+        if candidate.state is not None or candidate.place not in ("context", "summary"):
             continue
-        found = age(plan.policy, candidate.item, plan.now, candidate.item.id in plan.invalidated)
-        if found.state == "fresh" or plan.policy.mode("freshness") != "enforce":
-            if found.skewed:
-                candidate = msgspec.structs.replace(candidate, params={**candidate.params, "clock_skew": True})
-            out.append(candidate)
-            continue
-        params: dict[str, Any] = {"age": round(found.seconds, 3)}
-        if found.limit is not None:
-            params["limit"] = found.limit
-        if found.state == "invalidated":
-            params["why"] = plan.invalidated[candidate.item.id]
-        out.append(candidate.out("stale", found.state, **params))
-    _require(plan, out)
+        if now >= facts.stale_from or candidate.item.id in plan.invalidated:
+            out[number] = _aged(plan, candidate)
+        elif facts.seen > future:
+            out[number] = msgspec.structs.replace(candidate, params={**candidate.params, "clock_skew": True})
+    _require(out)
     return plan.with_(tuple(out))
 
 
-def _require(plan: Plan, candidates: list[Candidate]) -> None:
-    missing = [one for one in candidates if one.required and not one.alive]
+def _aged(plan: Plan, candidate: Candidate) -> Candidate:
+    found = age(plan.policy, candidate.item, plan.now, candidate.item.id in plan.invalidated)
+    if found.state == "fresh":
+        # At the very moment of its limit: not older than it.
+        return candidate
+    params: dict[str, Any] = {"age": round(found.seconds, 3)}
+    if found.limit is not None:
+        params["limit"] = found.limit
+    if found.state == "invalidated":
+        params["why"] = plan.invalidated[candidate.item.id]
+    return candidate.out("stale", found.state, **params)
+
+
+def _require(candidates: list[Candidate]) -> None:
+    missing = [one for one in candidates if one.required and one.state is not None]
     if missing:
         told = names(f"{one.item.source}/{one.item.id}: {one.reason}" for one in missing)
         raise ScopeError(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -14,6 +14,7 @@ from rung.assembly.targets import Target
 from rung.assembly.targets import target as target_of
 from rung.compiler.admit import admit, refresh
 from rung.compiler.counting import Costs, costs_for
+from rung.compiler.facts import Facts, FactsCache, is_talk
 from rung.compiler.fit import fit
 from rung.compiler.labels import label
 from rung.compiler.manifest import Entry
@@ -29,13 +30,20 @@ from rung.errors import InputError, kind
 from rung.ledger.ledger import Ledger, Reach
 from rung.policy.rules import HistoryRule, PolicySet, TurnIntent
 from rung.records.canonical import canonical_json
-from rung.records.item import ContextItem, Slot
+from rung.records.item import ContextItem
 from rung.records.labels import Sensitivity
 from rung.tokens.framing import Framing
 from rung.tokens.models import tokenizer_for
 from rung.tokens.protocol import Tokenizer
 
 _PASSES: tuple[Pass, ...] = (admit, refresh, settle, label)
+
+
+class _Caches(NamedTuple):
+    """What a store keeps between turns."""
+
+    pasts: PastCache
+    facts: FactsCache
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +100,7 @@ def compile_items(
     items: Iterable[ContextItem[Any]],
     options: Options | None = None,
     pasts: PastCache | None = None,
+    facts: FactsCache | None = None,
 ) -> Turn:
     """The turn of these items, in the order handed in.
 
@@ -105,20 +114,20 @@ def compile_items(
         BudgetError: what is required does not fit.
     """
     stored = ledger.issued(items, reach)
-    return _compile(ledger, reach, stored, options or Options(), pasts or PastCache())
+    return _compile(ledger, reach, stored, options or Options(), _Caches(pasts or PastCache(), facts or FactsCache()))
 
 
 def _compile(
-    ledger: Ledger, reach: Reach, stored: Sequence[ContextItem[Any]], options: Options, pasts: PastCache
+    ledger: Ledger, reach: Reach, stored: Sequence[ContextItem[Any]], options: Options, caches: _Caches
 ) -> Turn:
     target = target_of(options.target, invisible=options.invisible)
     costs = _costs(target, options)
     if options.history == "items":
-        return _passed(ledger, reach, stored, options, costs, pasts, None)
+        return _passed(ledger, reach, stored, options, costs, caches, None)
     if reach.session is None:
         raise InputError("a history of the session needs a session (use store.scope(session=…))", field="history")
     key = (reach.tenant, reach.subject, reach.session, target, costs.tokenizer, costs.framing.name)
-    with pasts.use(key, partial(Past, costs)) as past:
+    with caches.pasts.use(key, partial(Past, costs)) as past:
         past.revoked = partial(ledger.revoked, reach=reach)
         past.catch_up(ledger.session_after(reach, past.cursor))
         talk = () if past.current is None else past.current.items
@@ -129,12 +138,7 @@ def _compile(
             if item.id not in known
             and not (item.session == reach.session and is_talk(item) and item.seq <= past.cursor)
         ]
-        return _passed(ledger, reach, [*given, *talk], options, costs, pasts, past)
-
-
-def is_talk(item: ContextItem[Any]) -> bool:
-    """Whether an item is part of the conversation: a request, a reply, or a result that answers a call."""
-    return item.type.name in ("user", "assistant") or (item.type.name == "tool_output" and item.call_id is not None)
+        return _passed(ledger, reach, [*given, *talk], options, costs, caches, past)
 
 
 def _passed(
@@ -143,11 +147,13 @@ def _passed(
     stored: Sequence[ContextItem[Any]],
     options: Options,
     costs: Costs,
-    pasts: PastCache,
+    caches: _Caches,
     past: Past | None,
 ) -> Turn:
     policy = options.policy or ledger.policy
-    plan = _plan(ledger, reach, stored, options, policy, past)
+    # What is known under the store's own policy does not hold under another.
+    facts = caches.facts if options.policy is None else FactsCache()
+    plan = _plan(ledger, reach, stored, options, policy, past, facts)
     for step in _PASSES:
         plan = step(plan)
     plan = fit(plan, costs)
@@ -158,7 +164,7 @@ def _passed(
     verify(manifest, prompt, request, costs, policy, full=mode == "full")
 
     def again(**changes: Any) -> Turn:
-        return _compile(ledger, reach, stored, msgspec.structs.replace(options, **changes), pasts)
+        return _compile(ledger, reach, stored, msgspec.structs.replace(options, **changes), caches)
 
     return Turn(request=request, manifest=manifest, prompt=prompt, _again=again)
 
@@ -196,6 +202,7 @@ def _plan(
     options: Options,
     policy: PolicySet,
     past: Past | None,
+    facts: FactsCache,
 ) -> Plan:
     intent = options.intent
     rules = policy.budget
@@ -209,7 +216,7 @@ def _plan(
     reserve = rules.reserve_output if options.reserve_output is None else options.reserve_output
     window = rules.window if options.window is None else options.window
     available = budget if window is None else max(0, min(budget, window - reserve))
-    candidates = _candidates(policy, stored, options.scores, ledger, reach)
+    candidates = _candidates(stored, options.scores, facts.reader(policy), ledger, reach)
     ids = [one.item.id for one in candidates]
     schema = options.response_schema
     return Plan(
@@ -245,9 +252,9 @@ def _schema_text(schema: object) -> str:
 
 
 def _candidates(
-    policy: PolicySet,
     stored: Sequence[ContextItem[Any]],
     scores: Mapping[str, float],
+    facts_of: Callable[[ContextItem[Any]], Facts],
     ledger: Ledger,
     reach: Reach,
 ) -> tuple[Candidate, ...]:
@@ -255,53 +262,48 @@ def _candidates(
     request = max((number for number, item in enumerate(unique) if item.type.name == "user"), default=None)
     if request is None:
         raise InputError("the turn has no request (add one: store.user(question))", field="items")
-    owners = _slot_owners(unique)
-    shown = {item.id for item in unique}
-    missing = [item_id for item_id in owners if item_id not in shown]
-    unique += ledger.get(missing, reach)
+    facts = [facts_of(item) for item in unique]
+    owners = _slot_owners(unique, facts)
+    if owners:
+        shown = {item.id for item in unique}
+        hidden = ledger.get([item_id for item_id in owners if item_id not in shown], reach)
+        unique += hidden
+        facts += [facts_of(item) for item in hidden]
     out: list[Candidate] = []
-    for number, item in enumerate(unique):
-        place = _place(policy, item, number, request)
-        rules = policy.source(item.source)
-        owned = owners.get(item.id, ())
-        required = place in ("instructions", "request", "after") or rules.always_include or bool(owned)
+    for number, (item, known) in enumerate(zip(unique, facts, strict=True)):
+        owned = owners.get(item.id, ()) if owners else ()
+        kind = known.place
+        if kind == "context" or owned:
+            place: Place = "context"
+        elif kind == "talk":
+            place = "request" if number == request else "history" if number < request else "after"
+        else:
+            place = "instructions" if kind == "instructions" else "summary"
+        required = bool(owned) or known.rules.always_include or place in ("instructions", "request", "after")
         out.append(
             Candidate(
                 item=item,
-                place="context" if owned else place,
-                rules=rules,
+                place=place,
+                facts=known,
                 score=scores.get(item.id),
                 required=required,
                 order=number,
                 reason="required" if required else "selected",
+                label=known.label,
                 owners=owned,
             )
         )
     return tuple(out)
 
 
-def _slot_owners(items: Sequence[ContextItem[Any]]) -> dict[str, tuple[str, ...]]:
+def _slot_owners(items: Sequence[ContextItem[Any]], facts: Sequence[Facts]) -> dict[str, tuple[str, ...]]:
     owners: dict[str, tuple[str, ...]] = {}
-    for item in items:
-        slots = [part for part in item.parts if isinstance(part, Slot)]
-        if item.attr("slots") is not None and not slots:
+    for item, known in zip(items, facts, strict=True):
+        if known.unfilled:
             raise InputError(
-                f"the template `{item.id}` has unfilled slots: {item.attr('slots')} (fill them: template.fill(…))",
+                f"the template `{item.id}` has unfilled slots: {known.unfilled} (fill them: template.fill(…))",
                 field="items",
             )
-        for slot in slots:
+        for slot in known.slots:
             owners[slot.item_id] = (*owners.get(slot.item_id, ()), item.id)
     return owners
-
-
-def _place(policy: PolicySet, item: ContextItem[Any], number: int, request: int) -> Place:
-    name = item.type.name
-    if name in ("instruction", "policy"):
-        return "instructions"
-    if name == "summary":
-        return "summary"
-    if number == request:
-        return "request"
-    if is_talk(item):
-        return "history" if number < request else "after"
-    return "context"

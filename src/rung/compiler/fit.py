@@ -9,6 +9,7 @@ import msgspec
 
 from rung.compiler.admit import admit
 from rung.compiler.counting import Costs
+from rung.compiler.facts import Facts
 from rung.compiler.history import chosen, exchanges
 from rung.compiler.keep import Shape
 from rung.compiler.layout import context_message, prompt_of, quoted
@@ -34,8 +35,8 @@ def fit(plan: Plan, costs: Costs) -> Plan:
     state = {one.item.id: one for one in plan.candidates}
     base = _fit_summaries(plan, costs, state, _required(plan, costs, state))
     room = plan.available - base
-    optional = [one for one in plan.candidates if one.alive and one.place == "context" and not one.required]
-    sizes = {one.item.id: costs.block(quoted(one)) for one in optional}
+    optional = [one for one in plan.candidates if one.state is None and one.place == "context" and not one.required]
+    sizes = {one.item.id: _size(one, costs) for one in optional}
     overhead = 0 if _has_required_context(plan) else _context_overhead(costs, optional)
     wanted = sum(sizes.values()) + (overhead if optional else 0)
     for_history = _history_shape(plan, costs, room, wanted)
@@ -53,9 +54,9 @@ def fit(plan: Plan, costs: Costs) -> Plan:
 
 def _fit_summaries(plan: Plan, costs: Costs, state: dict[str, Candidate], base: int) -> int:
     """Take in the summaries that fit beside what is required; what all of it costs."""
-    chosen = [state[one.item.id] for one in plan.candidates if one.alive and one.required]
+    chosen = [state[one.item.id] for one in plan.candidates if one.required and one.state is None]
     for one in plan.candidates:
-        if not one.alive or one.required or one.place != "summary":
+        if one.place != "summary" or one.required or one.state is not None:
             continue
         total = costs.prompt(prompt_of(plan, [*chosen, one]))
         if total <= plan.available:
@@ -64,6 +65,16 @@ def _fit_summaries(plan: Plan, costs: Costs, state: dict[str, Candidate], base: 
         else:
             state[one.item.id] = one.out("excluded", "over_budget", size=total - base, left=plan.available - base)
     return base
+
+
+def _size(one: Candidate, costs: Costs) -> int:
+    """What a candidate's block adds; remembered with its facts where it is shown as in every turn."""
+    if one.attrs or one.text is not None or one.label != one.facts.label:
+        return costs.block(quoted(one))
+    size = one.facts.sizes.get(costs)
+    if size is None:
+        size = one.facts.sizes[costs] = costs.block(quoted(one))
+    return size
 
 
 def _has_required_context(plan: Plan) -> bool:
@@ -80,13 +91,13 @@ def _context_overhead(costs: Costs, optional: Sequence[Candidate]) -> int:
 def _used_by_source(plan: Plan, costs: Costs) -> dict[str, int]:
     used: dict[str, int] = {}
     for one in plan.candidates:
-        if one.alive and one.required and one.place == "context" and not one.owners:
+        if one.required and one.state is None and one.place == "context" and not one.owners:
             used[one.item.source] = used.get(one.item.source, 0) + costs.block(quoted(one))
     return used
 
 
 def _required(plan: Plan, costs: Costs, state: dict[str, Candidate]) -> int:
-    required = [one for one in plan.candidates if one.alive and one.required]
+    required = [one for one in plan.candidates if one.required and one.state is None]
     for one in required:
         if one.place in ("context", "after") and one.rules.max_tokens is not None:
             state[one.item.id] = _cut(one, one.rules.max_tokens, costs)
@@ -162,8 +173,8 @@ def _history_shape(plan: Plan, costs: Costs, room: int, wanted: int) -> Shape:
     Block and head depend on the stable part of the prompt only, and what other candidates want counts in steps of
     an eighth of it, so that a longer question or another passage does not move the cut.
     """
-    rules = [one for one in plan.candidates if one.alive and one.place == "instructions"]
-    slots = [one for one in plan.candidates if one.alive and one.owners]
+    rules = [one for one in plan.candidates if one.place == "instructions" and one.state is None]
+    slots = [one for one in plan.candidates if one.owners and one.state is None]
     stable = max(1, plan.available - costs.prompt(prompt_of(plan, [*rules, *slots])))
     if plan.history_tokens is not None:
         stable = max(1, min(stable, plan.history_tokens))
@@ -189,7 +200,7 @@ def _fit_past(plan: Plan, past: Past, shape: Shape) -> Plan:
     if plan.target in _SPLICED and past.clean and not revoked and _readable(plan, window):
         return msgspec.structs.replace(plan, window=window)
     members = tuple(
-        Candidate(item=item, place="history", rules=plan.policy.source(item.source), order=-1, reason="history")
+        Candidate(item=item, place="history", facts=Facts(item, plan.policy), label="", order=-1, reason="history")
         for exchange in window.exchanges
         for item in exchange.items
     )
@@ -207,7 +218,7 @@ def _readable(plan: Plan, window: Window) -> bool:
 
 
 def _fit_history(plan: Plan, costs: Costs, state: dict[str, Candidate], shape: Shape) -> int:
-    past = exchanges([one for one in plan.candidates if one.alive and one.place == "history"], costs)
+    past = exchanges([one for one in plan.candidates if one.place == "history" and one.state is None], costs)
     kept = chosen(past, shape)
     for number, exchange in enumerate(past):
         for one in exchange.members:
@@ -230,16 +241,18 @@ def _fit_context(
     taken: dict[str, int] = {}
     pledged = _pledged(optional, used)
     for one in sorted(optional, key=_rank):
-        item_id, source, size = one.item.id, one.item.source, sizes[one.item.id]
-        limit = one.rules.limit
+        item_id, source, rules = one.item.id, one.item.source, one.facts.rules
+        size = sizes[item_id]
+        limit = rules.limit
         if limit is not None and taken.get(source, 0) >= limit:
             state[item_id] = one.out("excluded", "over_limit", limit=limit)
             continue
-        cap = one.rules.max_tokens
+        cap = rules.max_tokens
         left = room if cap is None else min(room, cap - used.get(source, 0))
-        left = min(left, room - sum(pledge for name, pledge in pledged.items() if name != source))
+        if pledged:
+            left = min(left, room - sum(pledge for name, pledge in pledged.items() if name != source))
         chosen = one
-        if size > left and one.rules.truncation != "none":
+        if size > left and rules.truncation != "none":
             chosen = _cut(one, left, costs)
             size = costs.block(quoted(chosen))
         if size > left:
@@ -266,7 +279,7 @@ def _pledged(optional: Sequence[Candidate], used: Mapping[str, int]) -> dict[str
 
 def _rank(one: Candidate) -> tuple[Any, ...]:
     score = 0.0 if one.score is None else one.score
-    return (-one.rules.priority, -score, -one.item.seen_at.timestamp(), one.order, one.item.id)
+    return (-one.facts.rules.priority, -score, -one.facts.seen, one.order)
 
 
 def _settle_total(plan: Plan, costs: Costs) -> Plan:

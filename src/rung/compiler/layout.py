@@ -16,7 +16,7 @@ from rung.records.item import Slot, body
 
 def prompt_of(plan: Plan, alive: Sequence[Candidate]) -> Prompt:
     """The neutral prompt of these candidates."""
-    by_id = {one.item.id: one for one in plan.candidates}
+    by_id = {one.item.id: one for one in plan.candidates if one.owners}
     messages: list[Message] = []
     rules = [one for one in alive if one.place == "instructions"]
     if rules:

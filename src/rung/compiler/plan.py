@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from rung.assembly.messages import ToolSchema
+from rung.compiler.facts import Facts
 from rung.compiler.manifest import Conflict, Entry, State
 from rung.compiler.past import Past, Window
 from rung.policy.rules import HistoryRule, PolicySet, SourcePolicy, TurnIntent
@@ -25,13 +26,12 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         item: the store's own copy.
         place: where it stands.
-        rules: the policy of its source.
+        facts: what is known of it whatever the turn.
         score: how well it fits the turn, higher is better; None: not scored.
         required: without it the turn fails.
         order: its place in what was handed in: 0 is first.
         state, reason, params: None while it is still in.
         text: its text after truncation; None: whole.
-        tokens: what its block adds; filled by the fit.
         label: the short id that a reply can cite.
         attrs: what its frame says beside that.
         owners: items whose slots show it.
@@ -39,7 +39,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     item: ContextItem[Any]
     place: Place
-    rules: SourcePolicy
+    facts: Facts
     score: float | None = None
     required: bool = False
     order: int = 0
@@ -47,10 +47,14 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     reason: str = "selected"
     params: dict[str, Any] = {}
     text: str | None = None
-    tokens: int = 0
-    label: str = ""
+    label: str
     attrs: tuple[tuple[str, str], ...] = ()
     owners: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> SourcePolicy:
+        """The policy of its source."""
+        return self.facts.rules
 
     @property
     def alive(self) -> bool:
@@ -59,7 +63,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def out(self, state: State, reason: str, **params: Any) -> Candidate:
         """The same candidate, left out."""
-        return msgspec.structs.replace(self, state=state, reason=reason, params=params, tokens=0)
+        return msgspec.structs.replace(self, state=state, reason=reason, params=params)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

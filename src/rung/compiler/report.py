@@ -15,7 +15,6 @@ from rung.compiler.manifest import Counter, Entry, Manifest, Totals
 from rung.compiler.past import Window
 from rung.compiler.plan import Candidate, Plan
 from rung.records.canonical import canonical_json
-from rung.records.item import Slot
 
 _PLACES = ("instructions", "summary", "history", "context", "request")
 
@@ -102,29 +101,28 @@ def _entries(plan: Plan, items: Mapping[str | None, int]) -> list[Entry]:
 
 def _entry(one: Candidate, tokens: int) -> Entry:
     item = one.item
-    reason = one.reason
-    if one.alive:
+    reason, alive = one.reason, one.alive
+    if alive:
         reason = "truncated" if one.state == "truncated" else ("required" if one.required else one.reason)
-    params = dict(one.params)
+    params = one.params
     if one.score is not None:
-        params["score"] = round(one.score, 4)
-    slots = [part.name for part in item.parts if isinstance(part, Slot)]
-    if slots:
-        params["slots"] = " ".join(slots)
+        params = {**params, "score": round(one.score, 4)}
+    if one.facts.slots:
+        params = {**params, "slots": " ".join(slot.name for slot in one.facts.slots)}
     return Entry(
         source=item.source,
         item=item.id,
         type=item.type.name,
         version=item.version,
         key=item.key,
-        observed_at=None if item.observed_at is None else item.observed_at.isoformat(),
-        tokens=tokens if one.alive else 0,
-        size=0 if one.alive else int(one.params.get("size", 0)),
+        observed_at=one.facts.observed,
+        tokens=tokens if alive else 0,
+        size=0 if alive else one.params.get("size", 0),
         state="included" if one.state is None else one.state,
         reason=reason,
         params=params,
         place="request" if one.place == "after" else one.place,
-        label=one.label or None,
+        label=one.label if one.place in ("context", "summary") else None,
     )
 
 

@@ -9,16 +9,12 @@ import msgspec
 
 from rung.compiler.manifest import Conflict
 from rung.compiler.plan import Candidate, Plan
-from rung.ledger.content import content_key
-from rung.records.item import body
-
-_TOOL_TYPES = frozenset({"tool_output"})
 
 
 def settle(plan: Plan) -> Plan:
     """Decide among candidates of the context block that say the same, or say one thing differently."""
     decided = {one.item.id: one for one in plan.candidates}
-    context = [one for one in plan.candidates if one.alive and one.place == "context"]
+    context = [one for one in plan.candidates if one.state is None and one.place == "context"]
     if not plan.both:
         _represent(decided, context)
     _supersede(decided, _alive(decided, context))
@@ -28,14 +24,14 @@ def settle(plan: Plan) -> Plan:
 
 
 def _alive(decided: dict[str, Candidate], context: Iterable[Candidate]) -> list[Candidate]:
-    return [decided[one.item.id] for one in context if decided[one.item.id].alive]
+    return [found for one in context if (found := decided[one.item.id]).state is None]
 
 
 def _represent(decided: dict[str, Candidate], context: Sequence[Candidate]) -> None:
     """Where an item promoted from another is in, the other stays in the trace only."""
     ids = {one.item.id for one in context}
     for one in context:
-        if one.item.via is None or not one.item.via.startswith("promote:"):
+        if not one.facts.promoted:
             continue
         for parent in one.item.derived_from:
             if parent in ids and decided[parent].alive and not decided[parent].required:
@@ -44,15 +40,16 @@ def _represent(decided: dict[str, Candidate], context: Sequence[Candidate]) -> N
 
 def _supersede(decided: dict[str, Candidate], context: Sequence[Candidate]) -> None:
     """An item that names what it supersedes replaces it, along chains; in a cycle the latest stays."""
+    if not any(one.facts.supersedes for one in context):
+        return
     by_name: dict[str, Candidate] = {}
     for one in context:
         by_name[one.item.id] = one
-        named = one.item.attr("id")
-        if named is not None:
-            by_name.setdefault(named, one)
+        if one.facts.named is not None:
+            by_name.setdefault(one.facts.named, one)
     later: dict[str, Candidate] = {}
     for one in context:
-        older = by_name.get(one.item.attr("supersedes") or "")
+        older = by_name.get(one.facts.supersedes or "")
         if older is not None and older is not one:
             known = later.get(older.item.id)
             later[older.item.id] = one if known is None else max(known, one, key=_recency)
@@ -87,7 +84,7 @@ def _deduplicate(decided: dict[str, Candidate], context: Sequence[Candidate]) ->
     """The same content is sent once; every source that said it stays named."""
     groups: dict[bytes, list[Candidate]] = {}
     for one in context:
-        key = content_key(body(one.item))
+        key = one.facts.key
         if key:
             groups.setdefault(key, []).append(one)
     for same in groups.values():
@@ -118,9 +115,9 @@ def _conflicts(plan: Plan, decided: dict[str, Candidate], context: Sequence[Cand
         if one.item.key is not None:
             groups.setdefault(one.item.key, []).append(one)
     found: list[Conflict] = []
-    for key, group in sorted(groups.items()):
+    for key, group in sorted((key, group) for key, group in groups.items() if len(group) > 1):
         current = _current(decided, group)
-        if len({content_key(body(one.item)) for one in current}) > 1:
+        if len({one.facts.key for one in current}) > 1:
             found.append(_settled(plan, decided, key, current))
     return tuple(found)
 
@@ -132,7 +129,7 @@ def _current(decided: dict[str, Candidate], group: Sequence[Candidate]) -> list[
         known = newest.get(one.item.source)
         newest[one.item.source] = one if known is None else max(known, one, key=_version_order)
     left = list(newest.values())
-    tools = [one for one in left if _from_tool(one)]
+    tools = [one for one in left if one.facts.from_tool]
     if tools:
         latest = max(tools, key=_recency)
         for one in left:
@@ -144,10 +141,6 @@ def _current(decided: dict[str, Candidate], group: Sequence[Candidate]) -> list[
         if one is not chosen and not one.required and decided[one.item.id].alive:
             decided[one.item.id] = one.out("excluded", "superseded_by", item=chosen.item.id)
     return left
-
-
-def _from_tool(one: Candidate) -> bool:
-    return one.item.type.name in _TOOL_TYPES or one.item.source.startswith(("tool:", "mcp:"))
 
 
 def _version_order(one: Candidate) -> tuple[Any, ...]:
