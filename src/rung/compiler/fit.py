@@ -32,29 +32,36 @@ def fit(plan: Plan, costs: Costs) -> Plan:
     Raises:
         BudgetError: what is required does not fit; it names each required item with its tokens.
     """
-    state = {one.item.id: one for one in plan.candidates}
+    state: dict[str, Candidate] = {}
     base = _fit_summaries(plan, costs, state, _required(plan, costs, state))
     room = plan.available - base
     optional = [one for one in plan.candidates if one.state is None and one.place == "context" and not one.required]
-    sizes = {one.item.id: _size(one, costs) for one in optional}
+    sizes = [
+        size
+        if (size := one.facts.sizes.get(costs)) is not None and one.label is one.facts.label and not one.attrs
+        else _size(one, costs)
+        for one in optional
+    ]
     overhead = 0 if _has_required_context(plan) else _context_overhead(costs, optional)
-    wanted = sum(sizes.values()) + (overhead if optional else 0)
+    wanted = sum(sizes) + (overhead if optional else 0)
     for_history = _history_shape(plan, costs, room, wanted)
     if plan.past is not None:
         plan = _fit_past(plan, plan.past, for_history)
-        state.update((one.item.id, one) for one in plan.candidates if one.item.id not in state)
     if plan.window is not None:
         room -= plan.window.cost
     else:
         room -= _fit_history(plan, costs, state, for_history)
-    _fit_context(state, optional, sizes, room - (overhead if optional else 0), costs, _used_by_source(plan, costs))
-    fitted = plan.with_(tuple(state[one.item.id] for one in plan.candidates))
-    return _settle_total(fitted, costs)
+    room -= overhead if optional else 0
+    dropped = _fit_context(state, optional, sizes, room, costs, _used_by_source(plan, costs))
+    candidates = plan.candidates
+    if state:
+        candidates = tuple([state.get(one.item.id, one) for one in candidates])
+    return _settle_total(plan.with_(candidates, dropped=dropped), costs)
 
 
 def _fit_summaries(plan: Plan, costs: Costs, state: dict[str, Candidate], base: int) -> int:
     """Take in the summaries that fit beside what is required; what all of it costs."""
-    chosen = [state[one.item.id] for one in plan.candidates if one.required and one.state is None]
+    chosen = [state.get(one.item.id, one) for one in plan.candidates if one.required and one.state is None]
     for one in plan.candidates:
         if one.place != "summary" or one.required or one.state is not None:
             continue
@@ -101,7 +108,7 @@ def _required(plan: Plan, costs: Costs, state: dict[str, Candidate]) -> int:
     for one in required:
         if one.place in ("context", "after") and one.rules.max_tokens is not None:
             state[one.item.id] = _cut(one, one.rules.max_tokens, costs)
-    shown = [state[one.item.id] for one in required]
+    shown = [state.get(one.item.id, one) for one in required]
     total = costs.prompt(prompt_of(plan, shown))
     if total <= plan.available:
         return total
@@ -233,39 +240,42 @@ def _fit_history(plan: Plan, costs: Costs, state: dict[str, Candidate], shape: S
 def _fit_context(
     state: dict[str, Candidate],
     optional: Sequence[Candidate],
-    sizes: Mapping[str, int],
+    sizes: Sequence[int],
     room: int,
     costs: Costs,
     used: dict[str, int],
-) -> None:
+) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Fill the room by rank; what did not get in, and why."""
+    dropped: dict[str, tuple[str, dict[str, Any]]] = {}
     taken: dict[str, int] = {}
     pledged = _pledged(optional, used)
-    for one in sorted(optional, key=_rank):
-        item_id, source, rules = one.item.id, one.item.source, one.facts.rules
-        size = sizes[item_id]
-        limit = rules.limit
+    ranked = sorted(range(len(optional)), key=[_rank(one) for one in optional].__getitem__)
+    for place in ranked:
+        one, size = optional[place], sizes[place]
+        source, rules = one.item.source, one.facts.rules
+        limit, cap = rules.limit, rules.max_tokens
         if limit is not None and taken.get(source, 0) >= limit:
-            state[item_id] = one.out("excluded", "over_limit", limit=limit)
+            dropped[one.item.id] = ("over_limit", {"limit": limit})
             continue
-        cap = rules.max_tokens
         left = room if cap is None else min(room, cap - used.get(source, 0))
         if pledged:
-            left = min(left, room - sum(pledge for name, pledge in pledged.items() if name != source))
-        chosen = one
+            left = min(left, room - sum([pledge for name, pledge in pledged.items() if name != source]))
         if size > left and rules.truncation != "none":
-            chosen = _cut(one, left, costs)
-            size = costs.block(quoted(chosen))
+            shorter = _cut(one, left, costs)
+            if shorter is not one:
+                state[one.item.id] = shorter
+                size = costs.block(quoted(shorter))
         if size > left:
-            reason = "source_cap" if cap is not None and size > cap - used.get(source, 0) else "over_budget"
-            params: dict[str, Any] = {"size": size, "left": max(0, left)}
-            state[item_id] = one.out("excluded", reason, **params)
+            capped = cap is not None and size > cap - used.get(source, 0)
+            reason = "source_cap" if capped else "over_budget"
+            dropped[one.item.id] = (reason, {"size": size, "left": left if left > 0 else 0})
             continue
-        state[item_id] = chosen
         room -= size
         used[source] = used.get(source, 0) + size
         taken[source] = taken.get(source, 0) + 1
         if source in pledged:
             pledged[source] = max(0, pledged[source] - size)
+    return dropped
 
 
 def _pledged(optional: Sequence[Candidate], used: Mapping[str, int]) -> dict[str, int]:
@@ -285,7 +295,7 @@ def _rank(one: Candidate) -> tuple[Any, ...]:
 def _settle_total(plan: Plan, costs: Costs) -> Plan:
     """Make sure of the whole: where parts do not add up (another tokenizer, merged messages), recount and give way."""
     while True:
-        alive = [one for one in plan.candidates if one.alive]
+        alive = plan.alive()
         sent = 0 if plan.window is None else plan.window.cost
         over = costs.prompt(prompt_of(plan, alive)) + sent - plan.available
         if over <= 0:

@@ -74,6 +74,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         both: show an item and the one promoted from it.
         past: the session's earlier exchanges, where the history is read from the session.
         window: the part of them that is sent, where it is taken as it was rendered.
+        dropped: reason and params of what the fit left out, by item.
         rows: manifest rows of what never became a candidate: sources not fetched, failed.
     """
 
@@ -102,6 +103,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     conflicts: tuple[Conflict, ...] = ()
     rows: tuple[Entry, ...] = ()
     notes: tuple[str, ...] = ()
+    dropped: Mapping[str, tuple[str, dict[str, Any]]] = {}
+
+    def alive(self) -> list[Candidate]:
+        """The candidates that are still in, in their order."""
+        dropped = self.dropped
+        return [
+            one
+            for one in self.candidates
+            if (one.state is None or one.state == "truncated") and one.item.id not in dropped
+        ]
 
     def with_(self, candidates: tuple[Candidate, ...], **more: Any) -> Plan:
         """The plan with other candidates."""

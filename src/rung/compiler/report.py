@@ -11,7 +11,7 @@ import msgspec
 from rung.assembly.messages import Prompt
 from rung.compiler.counting import Costs
 from rung.compiler.layout import prompt_of
-from rung.compiler.manifest import Counter, Entry, Manifest, Totals
+from rung.compiler.manifest import Counter, Entry, Manifest, State, Totals
 from rung.compiler.past import Window
 from rung.compiler.plan import Candidate, Plan
 from rung.records.canonical import canonical_json
@@ -21,7 +21,7 @@ _PLACES = ("instructions", "summary", "history", "context", "request")
 
 def report(plan: Plan, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:
     """The neutral prompt, the request, and the manifest of a fitted plan."""
-    alive = [one for one in plan.candidates if one.alive]
+    alive = plan.alive()
     found = costs.weigh(prompt_of(plan, alive))
     notes, constants, rows, prompt = found.repairs, found.constants, plan.rows, found.given
     window = plan.window
@@ -93,41 +93,50 @@ def _turn_id(plan: Plan, entries: Sequence[Entry], rows: Sequence[Entry], total:
 
 
 def _entries(plan: Plan, items: Mapping[str | None, int]) -> list[Entry]:
+    dropped = plan.dropped
     rows: list[Entry] = []
     for one in plan.candidates:
-        rows.append(_entry(one, items.get(one.item.id, 0)))
+        item_id = one.item.id
+        if item_id in dropped:
+            reason, params = dropped[item_id]
+            rows.append(_entry(one, 0, "excluded", reason, params))
+        elif one.state is None:
+            reason = "required" if one.required else one.reason
+            rows.append(_entry(one, items.get(item_id, 0), "included", reason, one.params))
+        elif one.state == "truncated":
+            rows.append(_entry(one, items.get(item_id, 0), "truncated", "truncated", one.params))
+        else:
+            rows.append(_entry(one, 0, one.state, one.reason, one.params))
     return _ranges(rows)
 
 
-def _entry(one: Candidate, tokens: int) -> Entry:
-    item = one.item
-    reason, alive = one.reason, one.alive
-    if alive:
-        reason = "truncated" if one.state == "truncated" else ("required" if one.required else one.reason)
-    params = one.params
+def _entry(one: Candidate, tokens: int, state: State, reason: str, params: dict[str, Any]) -> Entry:
+    item, place, facts = one.item, one.place, one.facts
     if one.score is not None:
-        params = {**params, "score": round(one.score, 4)}
-    if one.facts.slots:
-        params = {**params, "slots": " ".join(slot.name for slot in one.facts.slots)}
+        params = {**params, "score": one.score}
+    if facts.slots:
+        params = {**params, "slots": " ".join(slot.name for slot in facts.slots)}
     return Entry(
         source=item.source,
         item=item.id,
         type=item.type.name,
         version=item.version,
         key=item.key,
-        observed_at=one.facts.observed,
-        tokens=tokens if alive else 0,
-        size=0 if alive else one.params.get("size", 0),
-        state="included" if one.state is None else one.state,
+        observed_at=facts.observed,
+        tokens=tokens,
+        size=0 if tokens else params.get("size", 0),
+        state=state,
         reason=reason,
         params=params,
-        place="request" if one.place == "after" else one.place,
-        label=one.label if one.place in ("context", "summary") else None,
+        place="request" if place == "after" else place,
+        label=one.label if place in ("context", "summary") else None,
     )
 
 
 def _ranges(rows: Sequence[Entry]) -> list[Entry]:
     """One row for each stretch of history in one state; `count` and `last` say how far it reaches."""
+    if not any(row.place == "history" for row in rows):
+        return list(rows)
     out: list[Entry] = []
     for row in rows:
         last = out[-1] if out else None

@@ -13,14 +13,27 @@ from rung.compiler.plan import Candidate, Plan
 
 def settle(plan: Plan) -> Plan:
     """Decide among candidates of the context block that say the same, or say one thing differently."""
-    decided = {one.item.id: one for one in plan.candidates}
     context = [one for one in plan.candidates if one.state is None and one.place == "context"]
+    if not _anything_to_settle(plan, context):
+        return plan
+    decided = {one.item.id: one for one in plan.candidates}
     if not plan.both:
         _represent(decided, context)
     _supersede(decided, _alive(decided, context))
     _deduplicate(decided, _alive(decided, context))
     conflicts = _conflicts(plan, decided, _alive(decided, context))
     return plan.with_(tuple(decided[one.item.id] for one in plan.candidates), conflicts=conflicts)
+
+
+def _anything_to_settle(plan: Plan, context: Sequence[Candidate]) -> bool:
+    """Whether any two candidates have to do with one another; nearly always few do."""
+    contents = [one.facts.key for one in context if one.facts.key]
+    stated = [key for one in context if (key := one.item.key) is not None]
+    return (
+        len(set(contents)) < len(contents)
+        or len(set(stated)) < len(stated)
+        or any(one.facts.supersedes is not None or one.facts.promoted for one in context)
+    )
 
 
 def _alive(decided: dict[str, Candidate], context: Iterable[Candidate]) -> list[Candidate]:

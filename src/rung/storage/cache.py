@@ -1,44 +1,55 @@
-"""A bounded cache of items that were read: least recently used first out."""
+"""A bounded cache of items that were read: what was not used for longest goes first."""
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
 from rung.ledger.backend import Tenants
 from rung.records.item import ContextItem, body
 
+_Generation = dict[str | None, dict[str, ContextItem[Any]]]
+
 
 class ItemCache:
     """Items by tenant and id. An item is found through its own tenant only, never by id alone.
+
+    Two generations: an item used again moves to the new one; when that holds half of the limit, the old one is
+    dropped. Recency as good as needed, and a look-up takes no lock.
 
     Args:
         items: how many at most; 0 keeps none.
         characters: how much text at most.
     """
 
-    def __init__(self, items: int = 20_000, characters: int = 64 * 1024 * 1024) -> None:
-        self._items = items
-        self._characters = characters
-        self._held = 0
+    def __init__(self, items: int = 250_000, characters: int = 256 * 1024 * 1024) -> None:
+        self._items = max(1, items // 2) if items else 0
+        self._characters = max(1, characters // 2)
         self._lock = threading.Lock()
-        self._entries: OrderedDict[tuple[str | None, str], ContextItem[Any]] = OrderedDict()
+        self._new: _Generation = {}
+        self._old: _Generation = {}
+        self._held = self._held_characters = 0
         self.generation = 0
 
-    def find(self, ids: list[str], tenants: Tenants) -> dict[str, ContextItem[Any]]:
+    def find(self, ids: Sequence[str], tenants: Tenants) -> dict[str, ContextItem[Any]]:
         """Those of these items that are held."""
         found: dict[str, ContextItem[Any]] = {}
-        with self._lock:
-            if not self._entries:
-                return found
-            for item_id in ids:
-                for tenant in tenants:
-                    item = self._entries.get((tenant, item_id))
-                    if item is not None:
-                        self._entries.move_to_end((tenant, item_id))
-                        found[item_id] = item
-                        break
+        new, old = self._new, self._old
+        for tenant in tenants:
+            mine = new.get(tenant)
+            if mine:
+                found |= {item_id: mine[item_id] for item_id in ids if item_id in mine}
+        if not old or len(found) == len(ids):
+            return found
+        older: list[ContextItem[Any]] = []
+        for tenant in tenants:
+            mine = old.get(tenant)
+            if mine:
+                older += [mine[item_id] for item_id in ids if item_id not in found and item_id in mine]
+        if older:
+            self.keep(older, self.generation)
+            found |= {item.id: item for item in older}
         return found
 
     def keep(self, items: list[ContextItem[Any]], generation: int) -> list[ContextItem[Any]]:
@@ -48,20 +59,23 @@ class ItemCache:
             if generation != self.generation or not self._items:
                 return items
             for item in items:
-                place = (item.labels.tenant, item.id)
-                held = self._entries.get(place)
+                mine = self._new.setdefault(item.labels.tenant, {})
+                held = mine.get(item.id)
                 if held is None:
-                    self._entries[place] = held = item
-                    self._held += len(body(item))
+                    older = self._old.get(item.labels.tenant)
+                    held = item if older is None else older.get(item.id, item)
+                    mine[item.id] = held
+                    self._held += 1
+                    self._held_characters += len(body(held))
                 out.append(held)
-            while self._entries and (len(self._entries) > self._items or self._held > self._characters):
-                _, dropped = self._entries.popitem(last=False)
-                self._held -= len(body(dropped))
+                if self._held >= self._items or self._held_characters >= self._characters:
+                    self._old, self._new = self._new, {}
+                    self._held = self._held_characters = 0
         return out
 
     def clear(self) -> None:
         """Drop everything, and what is being read at this moment too."""
         with self._lock:
             self.generation += 1
-            self._held = 0
-            self._entries.clear()
+            self._held = self._held_characters = 0
+            self._new, self._old = {}, {}
