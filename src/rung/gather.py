@@ -18,7 +18,7 @@ from rung.records.draft import Draft
 from rung.records.item import ContextItem, body
 from rung.records.labels import Sensitivity
 from rung.records.template import FilledTemplate
-from rung.sources.protocol import ContextSource, Fetch, Fetched
+from rung.sources.protocol import ContextSource, Fetch, Fetched, Scored
 from rung.store import ContextStore, caches, core
 
 
@@ -145,7 +145,7 @@ async def _fetch(source: ContextSource, want: Fetch) -> Fetched:
 
 
 def _taken_in(
-    store: ContextStore, name: str, fetched: Sequence[Draft | ContextItem[Any]]
+    store: ContextStore, name: str, fetched: Sequence[Draft | ContextItem[Any] | Scored]
 ) -> tuple[list[ContextItem[Any]], dict[str, float]]:
     drafts = [
         msgspec.structs.replace(entry, source=entry.source or name) for entry in fetched if isinstance(entry, Draft)
@@ -160,9 +160,12 @@ def _taken_in(
     items: list[ContextItem[Any]] = []
     scores: dict[str, float] = {}
     for entry in fetched:
-        item = next(added) if isinstance(entry, Draft) else entry
+        if isinstance(entry, ContextItem):
+            items.append(entry)
+            continue
+        item = next(added) if isinstance(entry, Draft) else entry.item
         items.append(item)
-        if isinstance(entry, Draft) and entry.score is not None:
+        if entry.score is not None:
             scores[item.id] = max(entry.score, scores.get(item.id, entry.score))
     return items, scores
 

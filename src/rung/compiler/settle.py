@@ -9,6 +9,7 @@ import msgspec
 
 from rung.compiler.manifest import Conflict
 from rung.compiler.plan import Candidate, Plan
+from rung.compiler.supersession import replacements
 
 
 def settle(plan: Plan) -> Plan:
@@ -60,33 +61,15 @@ def _supersede(decided: dict[str, Candidate], context: Sequence[Candidate]) -> N
         by_name[one.item.id] = one
         if one.facts.named is not None:
             by_name.setdefault(one.facts.named, one)
-    later: dict[str, Candidate] = {}
+    later: dict[str, str] = {}
     for one in context:
-        older = by_name.get(one.facts.supersedes or "")
+        older = by_name.get(one.item.attr("supersedes") or "")
         if older is not None and older is not one:
             known = later.get(older.item.id)
-            later[older.item.id] = one if known is None else max(known, one, key=_recency)
-    for item_id, newer in later.items():
-        if not _leads_back(item_id, later) or _recency(newer) > _recency(decided[item_id]):
-            decided[item_id] = decided[item_id].out("excluded", "superseded_by", item=_final(newer, later).item.id)
-
-
-def _leads_back(start: str, later: dict[str, Candidate]) -> bool:
-    seen, at = {start}, start
-    while at in later:
-        at = later[at].item.id
-        if at in seen:
-            return True
-        seen.add(at)
-    return False
-
-
-def _final(newest: Candidate, later: dict[str, Candidate]) -> Candidate:
-    seen = {newest.item.id}
-    while newest.item.id in later and later[newest.item.id].item.id not in seen:
-        newest = later[newest.item.id]
-        seen.add(newest.item.id)
-    return newest
+            newest = one if known is None else max(decided[known], one, key=_recency)
+            later[older.item.id] = newest.item.id
+    for item_id, last in replacements(later, lambda item_id: _recency(decided[item_id])).items():
+        decided[item_id] = decided[item_id].out("excluded", "superseded_by", item=last)
 
 
 def _recency(one: Candidate) -> tuple[Any, ...]:

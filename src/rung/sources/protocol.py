@@ -12,7 +12,15 @@ from rung.records.draft import Draft
 from rung.records.item import ContextItem
 from rung.records.labels import Sensitivity
 
-Fetched = Iterable[Draft | ContextItem[Any]]
+
+class Scored(msgspec.Struct, frozen=True, kw_only=True):
+    """An item that the store issued before, and how well it fits the turn: 0 to 1, higher is better."""
+
+    item: ContextItem[Any]
+    score: float
+
+
+Fetched = Iterable[Draft | ContextItem[Any] | Scored]
 """Drafts, which the store takes in under the source's name, or items that the store issued before."""
 
 
