@@ -27,7 +27,7 @@ from rung.ledger.backend import (
     TextRow,
     Tombstone,
 )
-from rung.records.item import ContextItem
+from rung.records.item import ContextItem, body
 from rung.storage.cache import ItemCache
 from rung.storage.chain import chained
 from rung.storage.rows import (
@@ -36,9 +36,9 @@ from rung.storage.rows import (
     columns_of,
     id_conflict,
     owned,
-    pack,
     pack_tombstone,
-    parents_of,
+    pack_whole,
+    read_record,
     require_owned,
     scope_key,
     tombstone_of,
@@ -51,14 +51,13 @@ _PAGE = 256
 
 
 class _Slot(NamedTuple):
-    """A stored item. Its text is None once it is erased; the record is then its tombstone's."""
+    """A stored item: packed whole. Once it is erased the content key is None, and the record its tombstone's."""
 
-    text: str | None
     record: bytes
     type: str
     shelf: _Shelf
     id: str
-    content_key: bytes
+    content_key: bytes | None
 
 
 class _Numbers:
@@ -91,8 +90,9 @@ class _Shelf:
         self.documents: dict[tuple[str, str], Document] = {}
         self.log: list[LogEntry] = []
         self.events: list[Event] = []
-        # parent id → ordinals of its children, made when first asked for, up to the ordinal `followed`
-        self.children: dict[str, array[int]] = {}
+        # parent → ordinals of its children (one alone is held bare), made when first asked for and up to the
+        # ordinal `followed`. A parent that is stored before its child is held by its ordinal.
+        self.children: dict[int | str, int | array[int]] = {}
         self.followed = 0
 
 
@@ -101,7 +101,6 @@ class _Staged(NamedTuple):
 
     ordinal: int
     row: NewRow
-    text: str
     record: bytes
 
 
@@ -179,13 +178,13 @@ class _Transaction:
 
     def insert(self, rows: Sequence[NewRow]) -> list[str]:
         require_owned(rows, self.shelf.tenant)
-        packed = [pack(row.item) for row in rows]
+        packed = [pack_whole(row.item) for row in rows]
         out: list[str] = []
         staged: list[_Staged] = []
         claimed: dict[bytes, str] = {}
         ids: set[str] = set()
         following = len(self.store.slots) + len(self.rows) + len(self.restored)
-        for row, (text, record) in zip(rows, packed, strict=True):
+        for row, record in zip(rows, packed, strict=True):
             if row.identity is not None:
                 holder = claimed.get(row.identity) or self._holder(row.identity)
                 if holder is not None:
@@ -196,7 +195,7 @@ class _Transaction:
                 claimed[row.identity] = row.item.id
             ids.add(row.item.id)
             following += 1
-            staged.append(_Staged(following, row, text, record))
+            staged.append(_Staged(following, row, record))
             out.append(row.item.id)
         self.rows += staged
         self.claimed |= claimed
@@ -209,15 +208,15 @@ class _Transaction:
 
     def texts_since(self, ordinal: int, types: frozenset[str], tenants: Tenants) -> Iterator[TextRow]:
         for place, slot in self.store.slots_after(ordinal, tenants):
-            if slot.text is not None and slot.type in types and slot.id not in self.erased:
-                row = self.store.origin(place)
+            if slot.content_key is not None and slot.type in types and slot.id not in self.erased:
+                record = read_record(slot.record)
                 yield TextRow(
                     ordinal=place,
-                    item_id=row.item_id,
-                    type=row.type,
-                    source=row.source,
-                    tenant=row.tenant,
-                    text=slot.text,
+                    item_id=slot.id,
+                    type=slot.type,
+                    source=record.source,
+                    tenant=slot.shelf.tenant,
+                    text=record.text,
                 )
         if self.shelf.tenant in tenants:
             for staged in list(self.rows):
@@ -229,7 +228,7 @@ class _Transaction:
                         type=item.type.name,
                         source=item.source,
                         tenant=self.shelf.tenant,
-                        text=staged.text,
+                        text=body(item),
                     )
 
     def log(self, entries: Sequence[LogEntry]) -> None:
@@ -275,10 +274,10 @@ class _Transaction:
                 gone += self._erase_staged(item_id, at, reason)
                 continue
             found = self._slot(item_id)
-            if found is None or item_id in self.erased or found[1].text is None:
+            if found is None or item_id in self.erased or found[1].content_key is None:
                 continue
             ordinal, slot = found
-            self.erased[item_id] = tombstone_of(slot.record, at, reason, ordinal)
+            self.erased[item_id] = tombstone_of(slot.record, item_id, at, reason, ordinal)
             self.emit(Event(tenant=self.shelf.tenant, at=at, item_id=item_id, reason="erased"))
             gone.append(item_id)
         return gone
@@ -288,7 +287,7 @@ class _Transaction:
         for place, staged in enumerate(self.rows):
             if staged.row.item.id == item_id:
                 del self.rows[place]
-                self.restored.append(tombstone_of(staged.record, at, reason, staged.ordinal))
+                self.restored.append(tombstone_of(staged.record, item_id, at, reason, staged.ordinal))
                 self.claimed = {key: held for key, held in self.claimed.items() if held != item_id}
                 self.emit(Event(tenant=self.shelf.tenant, at=at, item_id=item_id, reason="erased"))
                 return [item_id]
@@ -316,7 +315,7 @@ class MemoryBackend:
     name = "memory"
     shared = False
 
-    def __init__(self, types: Types, *, busy_timeout: float = 30.0, cache: int = 20_000) -> None:
+    def __init__(self, types: Types, *, busy_timeout: float = 30.0, cache: int = 250_000) -> None:
         self.types = types
         self.slots: list[_Slot] = []
         self.by_id: dict[str, int] = {}
@@ -362,12 +361,10 @@ class MemoryBackend:
         placed: list[_Staged | Tombstone] = sorted([*tx.rows, *tx.restored], key=lambda row: row.ordinal)
         for staged in placed:
             if isinstance(staged, Tombstone):
-                self._place(_Slot(None, pack_tombstone(staged), staged.type, shelf, staged.id, b""))
+                self._place(_Slot(pack_tombstone(staged), staged.type, shelf, staged.id, None))
                 continue
             item = staged.row.item
-            ordinal = self._place(
-                _Slot(staged.text, staged.record, item.type.name, shelf, item.id, staged.row.content_key)
-            )
+            ordinal = self._place(_Slot(staged.record, item.type.name, shelf, item.id, staged.row.content_key))
             if staged.row.identity is not None:
                 shelf.identities[staged.row.identity] = ordinal
             if item.session is not None:
@@ -392,7 +389,7 @@ class MemoryBackend:
     def _first(self, ordinal: int) -> None:
         """Note an item as the origin of its content, unless its type registered that before."""
         slot = self.slots[ordinal - 1]
-        if not slot.content_key or slot.text is None:
+        if not slot.content_key:
             return
         origins = slot.shelf.origins
         held = origins.get(slot.content_key)
@@ -407,9 +404,7 @@ class MemoryBackend:
         gone = {tombstone.ordinal for tombstone in erased.values()}
         for tombstone in erased.values():
             slot = self.slots[tombstone.ordinal - 1]
-            self.slots[tombstone.ordinal - 1] = slot._replace(
-                text=None, record=pack_tombstone(tombstone), content_key=b""
-            )
+            self.slots[tombstone.ordinal - 1] = slot._replace(record=pack_tombstone(tombstone), content_key=None)
         # The content that they brought in first may have come in later again.
         shelf.origins.clear()
         for ordinal in shelf.ordinals:
@@ -432,7 +427,7 @@ class MemoryBackend:
     def origin(self, ordinal: int) -> OriginRow:
         """An item as an origin."""
         slot = self.slots[ordinal - 1]
-        return _origin(ordinal, unpack("", slot.record, self.types, slot.id))
+        return _origin(ordinal, unpack(None, slot.record, self.types, slot.id))
 
     def slots_after(self, ordinal: int, tenants: Tenants) -> Iterator[tuple[int, _Slot]]:
         """The slots of these tenants after an ordinal, in order, read a page at a time."""
@@ -451,9 +446,9 @@ class MemoryBackend:
                 return
             ordinal = page[-1]
 
-    def _unpacked(self, slots: list[tuple[str, bytes, str]]) -> list[ContextItem[Any]]:
+    def _unpacked(self, slots: list[_Slot]) -> list[ContextItem[Any]]:
         generation = self._cache.generation
-        items = [unpack(text, record, self.types, item_id) for text, record, item_id in slots]
+        items = [unpack(None, slot.record, self.types, slot.id) for slot in slots]
         return self._cache.keep(items, generation)
 
     def get(self, ids: Sequence[str], tenants: Tenants) -> dict[str, ContextItem[Any]]:
@@ -461,12 +456,12 @@ class MemoryBackend:
         missing = [item_id for item_id in dict.fromkeys(ids) if item_id not in found]
         if missing:
             with self._state:
-                slots: list[tuple[str, bytes, str]] = []
+                slots: list[_Slot] = []
                 for item_id in missing:
                     ordinal = self.by_id.get(item_id)
                     slot = None if ordinal is None else self.slots[ordinal - 1]
-                    if slot is not None and slot.text is not None and slot.shelf.tenant in tenants:
-                        slots.append((slot.text, slot.record, slot.id))
+                    if slot is not None and slot.content_key is not None and slot.shelf.tenant in tenants:
+                        slots.append(slot)
             found |= {item.id: item for item in self._unpacked(slots)}
         return found
 
@@ -477,20 +472,29 @@ class MemoryBackend:
             for shelf in shelves:
                 self._follow(shelf)
             for item_id in dict.fromkeys(ids):
-                places = sorted(place for shelf in shelves for place in shelf.children.get(item_id, ()))
+                places: list[int] = []
+                for parent in (item_id, self.by_id.get(item_id, 0)):
+                    for shelf in shelves:
+                        held = shelf.children.get(parent, ())
+                        places += (held,) if isinstance(held, int) else held
                 if places:
-                    found[item_id] = tuple(self.slots[place - 1].id for place in places)
+                    found[item_id] = tuple(self.slots[place - 1].id for place in sorted(places))
         return found
 
     def _follow(self, shelf: _Shelf) -> None:
         for place in shelf.ordinals[bisect_right(shelf.ordinals, shelf.followed) :]:
             slot = self.slots[place - 1]
-            if slot.text is None:
+            if slot.content_key is None:
                 parents = unpack_tombstone(slot.record, place).derived_from
             else:
-                parents = parents_of(slot.record)
-            for parent in dict.fromkeys(parents):
-                shelf.children.setdefault(parent, array("q")).append(place)
+                parents = read_record(slot.record).derived_from
+            for name in dict.fromkeys(parents):
+                parent = self.by_id.get(name, name)
+                held = shelf.children.setdefault(parent, place)
+                if isinstance(held, array):
+                    held.append(place)
+                elif held != place:
+                    shelf.children[parent] = array("q", (held, place))
             shelf.followed = place
 
     def session_items(
@@ -508,7 +512,7 @@ class MemoryBackend:
             slots = [self.slots[place - 1] for _, place in places[:limit]]
         wanted = [slot.id for slot in slots]
         held = self._cache.find(wanted, tenants)
-        fresh = self._unpacked([(slot.text or "", slot.record, slot.id) for slot in slots if slot.id not in held])
+        fresh = self._unpacked([slot for slot in slots if slot.id not in held])
         held |= {item.id: item for item in fresh}
         return [held[item_id] for item_id in wanted]
 
@@ -528,10 +532,10 @@ class MemoryBackend:
         for _, slot in self.slots_after(after, tenants):
             if left == 0:
                 return
-            if slot.text is None or (types is not None and slot.type not in types):
+            if slot.content_key is None or (types is not None and slot.type not in types):
                 continue
             held = self._cache.find([slot.id], tenants)
-            item = held[slot.id] if held else unpack(slot.text, slot.record, self.types, slot.id)
+            item = held[slot.id] if held else unpack(None, slot.record, self.types, slot.id)
             if (
                 (source is None or item.source == source)
                 and (key is None or item.key == key)
@@ -545,10 +549,10 @@ class MemoryBackend:
         with self._state:
             identities = {place: key for shelf in self.shelves(tenants) for key, place in shelf.identities.items()}
         for place, slot in self.slots_after(after, tenants):
-            if slot.text is not None:
+            if slot.content_key is not None:
                 yield StoredRow(
                     ordinal=place,
-                    item=unpack(slot.text, slot.record, self.types, slot.id),
+                    item=unpack(None, slot.record, self.types, slot.id),
                     content_key=slot.content_key,
                     identity=identities.get(place),
                 )
@@ -571,7 +575,7 @@ class MemoryBackend:
         return {
             slot.id: unpack_tombstone(slot.record, place)
             for place, slot in self.slots_after(0, tenants)
-            if slot.text is None and (wanted is None or slot.id in wanted)
+            if slot.content_key is None and (wanted is None or slot.id in wanted)
         }
 
     def events(self, tenants: Tenants, *, after: int = 0) -> list[Event]:
@@ -614,8 +618,11 @@ class MemoryBackend:
         counts: dict[tuple[str | None, str], list[int]] = {}
         for _, slot in self.slots_after(0, tenants):
             count = counts.setdefault((slot.shelf.tenant, slot.type), [0, 0, 0])
-            count[2 if slot.text is None else 0] += 1
-            count[1] += len(slot.text or "")
+            if slot.content_key is None:
+                count[2] += 1
+                continue
+            count[0] += 1
+            count[1] += len(read_record(slot.record).text)
         return [
             Census(tenant=tenant, type=kind, items=items, characters=characters, erased=erased)
             for (tenant, kind), (items, characters, erased) in sorted(
@@ -625,9 +632,9 @@ class MemoryBackend:
 
     def audit(self, tenants: Tenants) -> Iterator[Audited]:
         for _, slot in self.slots_after(0, tenants):
-            if slot.text is not None:
-                item = unpack(slot.text, slot.record, self.types, slot.id)
-                yield audited(slot.text, slot.record, self.types, columns_of(item))
+            if slot.content_key is not None:
+                item = unpack(None, slot.record, self.types, slot.id)
+                yield audited(None, slot.record, self.types, columns_of(item))
 
     def vacuum(self) -> None:
         """Nothing to do: erased items leave nothing behind."""

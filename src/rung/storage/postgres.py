@@ -76,7 +76,7 @@ class PostgresBackend:
         schema: str = "rung",
         busy_timeout: float = 30.0,
         connections: int = 8,
-        cache: int = 20_000,
+        cache: int = 250_000,
         event_ttl: float = 5.0,
         install_rls: bool = False,
     ) -> None:

@@ -29,11 +29,17 @@ from rung.storage.rows import (
     version_conflict,
 )
 
-_INSERT = """INSERT INTO {s}.items
-    (ordinal, id, tenant, type, source, session, seq, subject, key, expires_at, content_key, identity, text, record)
-    SELECT ordinal, id, %s, type, source, session, seq, subject, key, expires_at, content_key, identity, text, record
-    FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[], %s::text[],
-        %s::bigint[], %s::bytea[], %s::bytea[], %s::text[], %s::bytea[])
+# Arrays go in binary, which costs the driver half as much; an array of nothing but NULLs would have no type,
+# so NULL is spelled as a value that no column holds.
+_NO_NUMBER = -(2**63)
+# Characters of one statement: the protocol carries at most 1 GB at once.
+_LARGEST = 32 * 1024 * 1024
+_INSERT = f"""INSERT INTO {{s}}.items (ordinal, id, tenant, type, source, session, seq, subject, key, expires_at,
+        content_key, identity, text, record)
+    SELECT ordinal, id, %s, type, source, session, seq, subject, key, nullif(expires_at, {_NO_NUMBER}),
+        nullif(content_key, ''), nullif(identity, ''), text, record
+    FROM unnest(%b::bigint[], %b::text[], %b::text[], %b::text[], %b::text[], %b::bigint[], %b::text[], %b::text[],
+        %b::bigint[], %b::bytea[], %b::bytea[], %b::text[], %b::bytea[])
     AS given (ordinal, id, type, source, session, seq, subject, key, expires_at, content_key, identity, text, record)
     ON CONFLICT DO NOTHING RETURNING ordinal"""
 
@@ -181,7 +187,17 @@ class PostgresTransaction:
                 firsts.setdefault(row.identity, place)
         offered = [place for place, row in enumerate(rows) if row.identity is None or firsts[row.identity] == place]
         offered.sort(key=lambda place: (rows[place].identity or b"", place))
-        written = self._write([(ordinals[place], rows[place], *packed[place]) for place in offered])
+        written: set[int] = set()
+        batch: list[tuple[int, NewRow, str, bytes]] = []
+        size = 0
+        for place in offered:
+            text, record = packed[place]
+            batch.append((ordinals[place], rows[place], text, record))
+            size += len(text) + len(record)
+            if size > _LARGEST:
+                written |= self._write(batch)
+                batch, size = [], 0
+        written |= self._write(batch) if batch else set()
         ids = [row.item.id for row in rows]
         if len(written) < len(rows):
             ids = self._first_ids(rows, ordinals, written)
@@ -201,8 +217,10 @@ class PostgresTransaction:
     def _write(self, offered: list[tuple[int, NewRow, str, bytes]]) -> set[int]:
         columns: list[tuple[Any, ...]] = []
         for ordinal, row, text, record in offered:
-            item_id, _, *middle = columns_of(row.item)
-            columns.append((ordinal, item_id, *middle, row.content_key or None, row.identity, text, record))
+            item_id, _, *middle, expires_at = columns_of(row.item)
+            expires_at = _NO_NUMBER if expires_at is None else expires_at
+            keys = (row.content_key, row.identity or b"")
+            columns.append((ordinal, item_id, *middle, expires_at, *keys, text, record))
         rows = self._run(_INSERT, (self._scope, *(list(column) for column in zip(*columns, strict=True))))
         return {row[0] for row in rows}
 
@@ -224,7 +242,7 @@ class PostgresTransaction:
         if edges:
             self._run(
                 "INSERT INTO {s}.edges SELECT parent, %s, child "
-                "FROM unnest(%s::text[], %s::bigint[]) AS given (parent, child)",
+                "FROM unnest(%b::text[], %b::bigint[]) AS given (parent, child)",
                 (self._scope, [parent for parent, _ in edges], [child for _, child in edges]),
             )
 
@@ -281,7 +299,7 @@ class PostgresTransaction:
             written.append((whole.number, micros(whole.at), whole.kind, whole.body, whole.link))
         self._run(
             "INSERT INTO {s}.log SELECT %s, * "
-            "FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::bytea[])",
+            "FROM unnest(%b::bigint[], %b::bigint[], %b::text[], %b::text[], %b::bytea[])",
             (self._scope, *(list(column) for column in zip(*written, strict=True))),
         )
         if last > numbers[-1][0]:
@@ -352,7 +370,7 @@ class PostgresTransaction:
         gone = [item_id for item_id in dict.fromkeys(ids) if item_id in found]
         for item_id in gone:
             ordinal, record = found[item_id]
-            tombstone = tombstone_of(record, at, reason, ordinal)
+            tombstone = tombstone_of(record, item_id, at, reason, ordinal)
             self._run(
                 "UPDATE {s}.items SET session = NULL, seq = 0, subject = NULL, key = NULL, expires_at = NULL, "
                 "content_key = NULL, identity = NULL, text = '', erased = 1, record = %s WHERE ordinal = %s",

@@ -15,6 +15,7 @@ from rung.ledger.backend import Audited, Document, Event, LogEntry, NewRow, Tena
 from rung.records.canonical import canonical_text
 from rung.records.codec import ROW_VERSION, ItemRow, from_row
 from rung.records.item import ContextItem, body
+from rung.records.labels import Labels
 from rung.records.types import ContextType
 
 Owned = TypeVar("Owned", Document, Event, LogEntry)
@@ -26,11 +27,17 @@ _MICROSECOND = timedelta(microseconds=1)
 _UNSTORABLE = re.compile("[\ud800-\udfff\x00]")
 
 
+class StoredLabels(Labels, frozen=True, kw_only=True, gc=False, array_like=True):
+    """Labels as an array."""
+
+
 class Record(ItemRow, frozen=True, kw_only=True, gc=False, array_like=True):
-    """An item without its text, as an array: the names of its fields are not repeated in each row."""
+    """An item as an array: the names of its fields are not repeated in each row. `text` stands beside it."""
+
+    labels: StoredLabels
 
 
-_HEAD = ("v", "type", "id", "source", "text")
+_HEAD = ("v", "type", "id", "source", "text", "media_type", "labels")
 _TAIL = Record.__struct_fields__[len(_HEAD) :]
 _tail_of = attrgetter(*_TAIL)
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
@@ -44,7 +51,17 @@ def pack(item: ContextItem[Any]) -> tuple[str, bytes]:
     Raises:
         InputError: a field holds NUL or a lone surrogate, which not every backend can keep.
     """
-    text = canonical_text(body(item))[0]
+    text = _storable_text(item)
+    return text, _record(item, item.id, "")
+
+
+def pack_whole(item: ContextItem[Any]) -> bytes:
+    """One record with the text, and without the id, which stands beside it. Raises as `pack` does."""
+    # Copied, because what the encoder gives keeps the unused end of its buffer.
+    return bytes(memoryview(_record(item, "", _storable_text(item))))
+
+
+def _storable_text(item: ContextItem[Any]) -> str:
     for field, value in (
         ("id", item.id),
         ("source", item.source),
@@ -55,16 +72,23 @@ def pack(item: ContextItem[Any]) -> tuple[str, bytes]:
     ):
         if value is not None and not storable(value):
             canonical_text(value, field)
+    return canonical_text(body(item))[0]
+
+
+def _record(item: ContextItem[Any], item_id: str, text: str) -> bytes:
+    labels = item.labels
+    stored = (labels.tenant, labels.subject, labels.sensitivity, labels.scopes)
+    head = (ROW_VERSION, item.type.name, item_id, item.source, text, item.media_type, stored)
     try:
-        return text, _encode((ROW_VERSION, item.type.name, item.id, item.source, "", *_tail_of(item)))
+        return _encode((*head, *_tail_of(item)))
     except UnicodeEncodeError as problem:
         raise InputError(
             f"item `{item.id}` holds a lone surrogate (decode its fields with errors='replace')", field="item"
         ) from problem
 
 
-def unpack(text: str, record: bytes, types: Types, item_id: str = "") -> ContextItem[Any]:
-    """The item of a text and a record.
+def unpack(text: str | None, record: bytes, types: Types, item_id: str) -> ContextItem[Any]:
+    """The item of a text and a record; of a whole record where the text is None.
 
     Raises:
         IntegrityError: the record cannot be read, or has a type that is not among `types`.
@@ -77,27 +101,46 @@ def unpack(text: str, record: bytes, types: Types, item_id: str = "") -> Context
         ) from problem
     kind = types.get(row.type)
     if kind is None:
-        return from_row(row, types)
+        return from_row(msgspec.structs.replace(row, id=item_id), types)
+    labels = row.labels
     return ContextItem(
         type=kind,
-        _body=text,
-        id=row.id,
+        id=row.id or item_id,
         source=row.source,
-        **dict(zip(_TAIL, _tail_of(row), strict=True)),
+        _body=row.text if text is None else text,
+        media_type=row.media_type,
+        labels=Labels(
+            tenant=labels.tenant, subject=labels.subject, sensitivity=labels.sensitivity, scopes=labels.scopes
+        ),
+        session=row.session,
+        turn=row.turn,
+        seq=row.seq,
+        created=row.created,
+        observed_at=row.observed_at,
+        expires_at=row.expires_at,
+        key=row.key,
+        version=row.version,
+        integrity=row.integrity,
+        derived_from=row.derived_from,
+        via=row.via,
+        parts=row.parts,
+        call_id=row.call_id,
+        attrs=row.attrs,
+        digest=row.digest,
     )
 
 
-def parents_of(record: bytes) -> tuple[str, ...]:
-    """The parents that a record names."""
-    return _decode(record).derived_from
+def read_record(record: bytes) -> Record:
+    """A record without its type's class."""
+    return _decode(record)
 
 
-def tombstone_of(record: bytes, at: datetime, reason: str, ordinal: int) -> Tombstone:
+def tombstone_of(record: bytes, item_id: str, at: datetime, reason: str, ordinal: int) -> Tombstone:
     """What remains of the item of a record. It needs no type, so that what a policy forgot can be erased."""
     row = _decode(record)
     return Tombstone(
         ordinal=ordinal,
-        id=row.id,
+        id=item_id,
         type=row.type,
         source=row.source,
         tenant=row.labels.tenant,
@@ -138,7 +181,7 @@ def columns_of(item: ContextItem[Any]) -> Columns:
     )
 
 
-def audited(text: str, record: bytes, types: Types, columns: Columns) -> Audited:
+def audited(text: str | None, record: bytes, types: Types, columns: Columns) -> Audited:
     """A stored item, read again: whether it contradicts its digest or the columns it is found by."""
     try:
         item = unpack(text, record, types, columns[0])

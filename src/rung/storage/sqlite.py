@@ -64,7 +64,7 @@ class SqliteBackend:
         busy_timeout: float = 30.0,
         synchronous: Literal["FULL", "NORMAL"] = "FULL",
         readers: int = 8,
-        cache: int = 20_000,
+        cache: int = 250_000,
     ) -> None:
         self.path = os.fspath(path)
         if not self.path or self.path == ":memory:" or self.path.startswith("file:"):

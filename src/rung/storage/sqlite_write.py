@@ -280,7 +280,7 @@ class SqliteTransaction:
             ).fetchone()
             if row is None:
                 continue
-            tombstone = tombstone_of(row[1], at, reason, row[0])
+            tombstone = tombstone_of(row[1], item_id, at, reason, row[0])
             self._connection.execute(
                 "UPDATE items SET session = NULL, seq = 0, subject = NULL, key = NULL, expires_at = NULL, "
                 "content_key = NULL, identity = NULL, text = '', erased = 1, record = ? WHERE ordinal = ?",
