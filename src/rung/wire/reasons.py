@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,6 +39,14 @@ REASONS: Mapping[str, str] = {
     "refused_by_store": "a rule of the receiving store refuses an item",
 }
 """Every `WireError.reason`, with what it means."""
+
+
+_ID = re.compile(r"[0-9A-Za-z_.:-]{1,64}\Z")
+
+
+def shown(foreign_id: str) -> str:
+    """An id that somebody else chose, for a message: `?` where it could be anything but an id."""
+    return foreign_id if _ID.match(foreign_id) else "?"
 
 
 def refusal(reason: str, message: str, **fields: Any) -> WireError:

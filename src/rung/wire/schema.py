@@ -19,7 +19,7 @@ from rung.records.codec import ItemRow, from_row, to_row
 from rung.records.item import ContextItem
 from rung.records.types import BUILTIN_TYPES, ContextType
 from rung.store import ContextStore, core
-from rung.wire.reasons import refusal
+from rung.wire.reasons import refusal, shown
 
 T = TypeVar("T")
 Encoding = Literal["json", "msgpack"]
@@ -207,12 +207,12 @@ def require_digest(row: WireItem) -> None:
     try:
         _require_digest(from_row(row, {row.type: _stand_in(row.type)}))
     except (InputError, IntegrityError):
-        raise refusal("malformed", f"item `{row.id}` has a type whose name cannot be one", item_id=row.id) from None
+        raise refusal("malformed", f"item `{shown(row.id)}` has a type whose name cannot be one") from None
 
 
 def _require_digest(item: ContextItem[Any]) -> None:
     if item.computed_digest() != item.digest:
-        raise refusal("digest_mismatch", f"item `{item.id}` contradicts its own digest", item_id=item.id)
+        raise refusal("digest_mismatch", f"item `{shown(item.id)}` contradicts its own digest")
 
 
 @lru_cache(maxsize=256)

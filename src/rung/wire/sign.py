@@ -197,7 +197,7 @@ class Verifier:
     def _require_current(self, envelope: Envelope) -> datetime:
         issuer = f"issuer `{envelope.issuer}`"
         if envelope.audience != self.audience:
-            raise refusal("other_audience", f"the envelope of {issuer} is meant for `{envelope.audience}`")
+            raise refusal("other_audience", f"the envelope of {issuer} is meant for another than `{self.audience}`")
         now = self._now()
         if envelope.issued_at > now + self._skew:
             raise refusal("issued_in_future", f"the envelope of {issuer} is dated {envelope.issued_at}, after now")

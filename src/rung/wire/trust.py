@@ -14,7 +14,7 @@ from rung.ledger.ledger import Reach, name
 from rung.policy.rules import USER_INTEGRITY, PolicySet
 from rung.records.item import Media, Part
 from rung.records.labels import Sensitivity
-from rung.wire.reasons import refusal
+from rung.wire.reasons import refusal, shown
 from rung.wire.schema import WireItem
 
 ARRIVES_AS: Mapping[str, str] = {"task_state": "task_state"}
@@ -88,9 +88,9 @@ def require_trusted(row: WireItem, trust: TrustPolicy, reach: Reach) -> None:
         WireError: it asserts what its issuer may not assert here.
     """
     labels = row.labels
-    item = f"item `{_id(row)}` of issuer `{trust.issuer}`"
+    item = f"item `{shown(row.id)}` of issuer `{trust.issuer}`"
     if trust.types is not None and row.type not in trust.types:
-        raise refusal("type_not_trusted", f"{item} asserts the type `{_printable(row.type)}` (allow it in types)")
+        raise refusal("type_not_trusted", f"{item} asserts the type `{row.type}` (allow it in types)")
     if reach.tenant is not None and trust.tenants is not None and reach.tenant not in trust.tenants:
         raise refusal("tenant_not_trusted", f"issuer `{trust.issuer}` may not speak in this tenant (see tenants)")
     if labels.tenant is not None and labels.tenant != reach.tenant:
@@ -163,14 +163,6 @@ def content_of(row: WireItem) -> Any:
 def seen_at(row: WireItem, issued_at: datetime) -> datetime:
     """When it was seen, by its issuer's word: nothing was seen after it was signed."""
     return min(row.observed_at if row.observed_at is not None else row.created, issued_at)
-
-
-def _id(row: WireItem) -> str:
-    return _printable(row.id)
-
-
-def _printable(text: str) -> str:
-    return text[:64] if text[:64].isprintable() else "?"
 
 
 __all__ = [
