@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
-from rung.compiler.entry import Options, compile_items
+from rung.compiler.facts import is_talk
 from rung.compiler.manifest import Entry
 from rung.compiler.turn import Turn
 from rung.errors import ConfigError, InputError, RungError, SourceError, kind
+from rung.policy.freshness import age
 from rung.policy.rules import PolicySet, SourcePolicy, TurnIntent
 from rung.records.draft import Draft
 from rung.records.item import ContextItem, body
 from rung.records.labels import Sensitivity
 from rung.records.template import FilledTemplate
-from rung.sources.protocol import ContextSource, Fetch, Fetched, Scored
-from rung.store import ContextStore, caches, core
+from rung.sources.protocol import ContextSource, Fetch, RefreshingSource, Scored
+from rung.store import ContextStore, core
 
 
 class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,22 +64,117 @@ async def compile_context(
     request = next((item for item in reversed(given) if item.type.name == "user"), None)
     if request is None:
         raise InputError("the turn has no request (add one: store.user(question))", field="items")
-    ledger, reach = core(store)
-    wanted = _unique(sources)
-    outcomes = await asyncio.gather(*(_ask(store, source, intent, request) for source in wanted))
-    found = [item for outcome in outcomes for item in outcome.items]
-    scores = {item_id: score for outcome in outcomes for item_id, score in outcome.scores.items()}
-    rows = tuple(outcome.row for outcome in outcomes if outcome.row is not None)
-    made = Options(
+    wanted = list(sources)
+    found = await gather_context(store, wanted, intent, request)
+    given, found = await _renewed(store, wanted, intent, request, given, found)
+    last = max(number for number, item in enumerate(given) if item.type.name == "user")
+    return store.compile(
+        [*given[:last], *found.items, *given[last:]],
         budget=budget,
         target=target,
         intent=intent,
-        scores={**scores, **options.pop("scores", {})},
-        rows=rows,
+        scores={**found.scores, **options.pop("scores", {})},
+        rows=(*found.rows, *options.pop("rows", ())),
         **options,
     )
-    last = max(number for number, item in enumerate(given) if item.type.name == "user")
-    return compile_items(ledger, reach, [*given[:last], *found, *given[last:]], made, *caches(store))
+
+
+class Gathered(msgspec.Struct, frozen=True, kw_only=True):
+    """What the sources of a turn gave.
+
+    Attributes:
+        items: taken in, in the order of the sources.
+        scores: item id to score.
+        rows: manifest rows of sources that were not fetched or failed.
+    """
+
+    items: tuple[ContextItem[Any], ...] = ()
+    scores: Mapping[str, float] = {}
+    rows: tuple[Entry, ...] = ()
+
+
+async def gather_context(
+    store: ContextStore, sources: Iterable[ContextSource], intent: TurnIntent | None, request: ContextItem[Any]
+) -> Gathered:
+    """Fetch what the intent allows, concurrently, and take it in.
+
+    Raises:
+        SourceError: a source that must not fail did.
+    """
+    outcomes = await asyncio.gather(*(_ask(store, source, intent, request) for source in _unique(sources)))
+    return Gathered(
+        items=tuple(item for outcome in outcomes for item in outcome.items),
+        scores={item_id: score for outcome in outcomes for item_id, score in outcome.scores.items()},
+        rows=tuple(outcome.row for outcome in outcomes if outcome.row is not None),
+    )
+
+
+async def _renewed(
+    store: ContextStore,
+    sources: Sequence[ContextSource],
+    intent: TurnIntent | None,
+    request: ContextItem[Any],
+    given: list[ContextItem[Any]],
+    found: Gathered,
+) -> tuple[list[ContextItem[Any]], Gathered]:
+    """Stale items of sources that can renew them, each renewed once; what cannot be stays stale and is left out."""
+    ledger, reach = core(store)
+    policy, now = ledger.policy, ledger.now()
+    able = {source.name: source for source in sources if isinstance(source, RefreshingSource)}
+    if not able:
+        return given, found
+    everything = [*given, *found.items]
+    invalidated = ledger.invalidated(everything, reach)
+    stale = [
+        item
+        for item in everything
+        if item.source in able
+        and is_asserted(item)
+        and _barred(policy, item.source, policy.source(item.source), intent) is None
+        and age(policy, item, now, item.id in invalidated).state != "fresh"
+    ]
+    outcomes = await asyncio.gather(*(_renew(store, able[item.source], item, intent, request) for item in stale))
+    new: dict[str, ContextItem[Any]] = {}
+    rows: list[Entry] = []
+    scores = dict(found.scores)
+    for item, outcome in zip(stale, outcomes, strict=True):
+        if isinstance(outcome, Entry):
+            rows.append(outcome)
+        elif outcome is not None:
+            new[item.id] = outcome
+            if item.id in scores:
+                scores[outcome.id] = scores[item.id]
+    renewed = Gathered(
+        items=tuple(new.get(one.id, one) for one in found.items), scores=scores, rows=(*found.rows, *rows)
+    )
+    return [new.get(one.id, one) for one in given], renewed
+
+
+async def _renew(
+    store: ContextStore,
+    source: RefreshingSource,
+    item: ContextItem[Any],
+    intent: TurnIntent | None,
+    request: ContextItem[Any],
+) -> ContextItem[Any] | Entry | None:
+    rules = core(store)[0].policy.source(source.name)
+    want = _want(store, source.name, intent, request)
+    try:
+        draft = await asyncio.wait_for(_called(source.refresh, item, want), rules.timeout)
+        if draft is None:
+            return None
+        renewed, _ = await asyncio.to_thread(_taken_in, store, source.name, [cast("Draft", draft)])
+    except Exception as problem:
+        reason = "timeout" if isinstance(problem, TimeoutError) else "fetch_failed"
+        return Entry(
+            source=source.name, state="failed", reason=reason, params={"refresh": item.id, "error": kind(problem)}
+        )
+    return renewed[0]
+
+
+def is_asserted(item: ContextItem[Any]) -> bool:
+    """Whether an item says how things are now, so that its age matters: history and instructions do not."""
+    return not is_talk(item) and item.type.name not in ("instruction", "policy", "summary")
 
 
 def _unique(sources: Iterable[ContextSource]) -> list[ContextSource]:
@@ -94,25 +190,14 @@ def _unique(sources: Iterable[ContextSource]) -> list[ContextSource]:
 async def _ask(
     store: ContextStore, source: ContextSource, intent: TurnIntent | None, request: ContextItem[Any]
 ) -> _Outcome:
-    ledger, reach = core(store)
-    policy = ledger.policy
+    policy = core(store)[0].policy
     rules = policy.source(source.name)
     barred = _barred(policy, source.name, rules, intent)
     if barred is not None:
         return _Outcome(row=Entry(source=source.name, state="not_fetched", reason=barred))
-    want = Fetch(
-        query=body(request),
-        now=ledger.now(),
-        tenant=reach.tenant,
-        subject=reach.subject,
-        session=reach.session,
-        clearance=Sensitivity.RESTRICTED if intent is None else intent.clearance,
-        scopes=frozenset() if intent is None else intent.scopes,
-        limit=rules.limit,
-        tokens=rules.max_tokens,
-    )
+    want = _want(store, source.name, intent, request)
     try:
-        fetched = await asyncio.wait_for(_fetch(source, want), rules.timeout)
+        fetched = await asyncio.wait_for(_called(source.fetch, want), rules.timeout)
         items, scores = await asyncio.to_thread(_taken_in, store, source.name, list(fetched))
     except TimeoutError:
         return _failed(source.name, rules, "timeout", {"seconds": rules.timeout}, None)
@@ -135,13 +220,28 @@ def _barred(policy: PolicySet, name: str, rules: SourcePolicy, intent: TurnInten
     return None
 
 
-async def _fetch(source: ContextSource, want: Fetch) -> Fetched:
-    if inspect.iscoroutinefunction(source.fetch):
-        return cast("Fetched", await source.fetch(want))
-    found = await asyncio.to_thread(source.fetch, want)
-    if inspect.isawaitable(found):
-        return await found
-    return found
+def _want(store: ContextStore, name: str, intent: TurnIntent | None, request: ContextItem[Any]) -> Fetch:
+    ledger, reach = core(store)
+    rules = ledger.policy.source(name)
+    return Fetch(
+        query=body(request),
+        now=ledger.now(),
+        tenant=reach.tenant,
+        subject=reach.subject,
+        session=reach.session,
+        clearance=Sensitivity.RESTRICTED if intent is None else intent.clearance,
+        scopes=frozenset() if intent is None else intent.scopes,
+        limit=rules.limit,
+        tokens=rules.max_tokens,
+    )
+
+
+async def _called(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function gives, sync (in a thread) or async."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*arguments)
+    found = await asyncio.to_thread(function, *arguments)
+    return await found if inspect.isawaitable(found) else found
 
 
 def _taken_in(

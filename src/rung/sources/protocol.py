@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -59,4 +59,20 @@ class ContextSource(Protocol):
 
     def fetch(self, want: Fetch) -> Fetched | Awaitable[Fetched]:
         """Candidates for this turn, best first; `Draft.score` says how well each fits."""
+        ...
+
+
+@runtime_checkable
+class RefreshingSource(Protocol):
+    """A source that can renew one of its items.
+
+    A stale item is renewed at most once in a turn, within the source's time limit; where that gives nothing,
+    the item stays stale and is left out.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def refresh(self, item: ContextItem[Any], want: Fetch) -> Draft | Awaitable[Draft | None] | None:
+        """The item as it is now, or None where it no longer exists."""
         ...
