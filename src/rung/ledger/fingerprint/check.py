@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .fold import fold
-from .hashing import every_gram, of_literal, substrings
+from .fold import codes, fold
+from .hashing import distinct, every_gram, of_literal, substrings
 from .levels import matches
 from .literals import Literal, literals
 from .prints import SHORTEST
@@ -70,6 +70,8 @@ class Earlier:
     def cover(self, windows: Windows) -> NDArray[np.int64]:
         """For each character of a view the least document number from which on a run of it was held."""
         cover = np.full(len(windows.view.text), NEVER, dtype=np.int64)
+        if not len(self._hashes):
+            return cover
         low = np.searchsorted(self._hashes, windows.distinct, side="left")
         high = np.searchsorted(self._hashes, windows.distinct, side="right")
         hit = np.flatnonzero(high > low)
@@ -77,7 +79,8 @@ class Earlier:
         places: list[int] = []
         for i in hit.tolist():
             places += range(int(low[i]), int(high[i]))
-        for owner in np.unique(self._owners[np.array(places, dtype=np.int64)]).tolist():
+        owners: set[int] = set(self._owners[np.array(places, dtype=np.int64)].tolist())
+        for owner in sorted(owners):
             held, since = self._windows[owner]
             for start, end, _ in shared(windows, held):
                 np.minimum(cover[start:end], since, out=cover[start:end])
@@ -124,7 +127,7 @@ class Check:
         places = np.flatnonzero(around > 0)
         if not len(places):
             return
-        order = places[np.argsort(hashes[places], kind="stable")]
+        order = places[np.argsort(hashes[places])]
         ordered = hashes[order]
         firsts = _changes(ordered)
         counts = np.diff(np.append(firsts, len(ordered)))
@@ -148,7 +151,7 @@ class Check:
             for view in self._reading.views:
                 starts, ends = _short_places(view, self._n)
                 if len(starts):
-                    hashes = np.unique(substrings(Windows(view, self._n).data, starts, ends))
+                    hashes = distinct(substrings(codes(view.text), starts, ends))
                     yield from np.unique(matches(levels, hashes)[1]).tolist()
 
     def _by_literals(self, levels: list[Keys]) -> Iterator[int]:

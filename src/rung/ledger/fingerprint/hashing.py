@@ -28,6 +28,14 @@ _WORD = 1 << 64
 _BLOCK = 1 << 15
 
 
+def distinct(hashes: Keys) -> Keys:
+    """The hashes sorted, each once. (`numpy.unique` builds a hash table first, which takes longer.)"""
+    ordered = np.sort(hashes)
+    kept = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=kept[1:])
+    return ordered[kept]
+
+
 def _finished(hashes: Keys) -> Keys:
     hashes ^= hashes >> np.uint64(32)
     hashes *= _M2
@@ -76,12 +84,9 @@ def sampled_grams(texts: Sequence[bytes], k: int, stride: int) -> tuple[Keys, ND
 
 @cache
 def _powers(base: int, count: int) -> Keys:
-    values: list[int] = []
-    value = 1
-    for _ in range(count):
-        values.append(value)
-        value = value * base % _WORD
-    return np.array(values, dtype=np.uint64)
+    steps = np.full(count, base, dtype=np.uint64)
+    steps[:1] = 1
+    return np.cumprod(steps, dtype=np.uint64)
 
 
 def whole_texts(texts: Sequence[bytes], most: int) -> Keys:

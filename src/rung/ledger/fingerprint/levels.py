@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .hashing import MOST_DOCS
+from .hashing import DOC_BITS, MOST_DOCS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Levels = tuple[list[Keys], frozenset[int]]
 
 _DOC_MASK = np.uint64(MOST_DOCS - 1)
+_DOC_BITS = np.uint64(DOC_BITS)
 _BUFFER = 1 << 16
 _GROWTH = 3
 
@@ -84,11 +85,10 @@ def matches(levels: list[Keys], hashes: Keys) -> tuple[NDArray[np.int64], NDArra
     docs = [np.empty(0, dtype=np.int64)]
     for level in levels:
         low = np.searchsorted(level, hashes, side="left")
-        high = np.searchsorted(level, hashes | _DOC_MASK, side="right")
-        hit = np.flatnonzero(high > low)
+        hit = np.flatnonzero(level[np.minimum(low, len(level) - 1)] >> _DOC_BITS == hashes >> _DOC_BITS)
         if not len(hit):
             continue
-        counts = high[hit] - low[hit]
+        counts = np.searchsorted(level, hashes[hit] | _DOC_MASK, side="right") - low[hit]
         total = int(counts.sum())
         steps = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
         which.append(np.repeat(hit, counts))

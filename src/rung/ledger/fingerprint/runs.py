@@ -12,7 +12,7 @@ from typing import Literal as OneOf
 import numpy as np
 
 from .fold import codes
-from .hashing import every_gram
+from .hashing import distinct, every_gram
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,13 +64,13 @@ class Windows:
     @cached_property
     def distinct(self) -> Keys:
         """The hashes, sorted, each once."""
-        return np.unique(self.hashes)
+        return distinct(self.hashes)
 
     def found_in(self, other: Windows) -> NDArray[np.bool_]:
         """For each window whether the other view seems to hold it (by hash)."""
         # The other text is only looked through, never sorted: most of them share nothing.
         common = other.hashes[_among(self.distinct, other.hashes)]
-        return _among(np.unique(common), self.hashes)
+        return _among(distinct(common), self.hashes)
 
 
 def _among(distinct: Keys, hashes: Keys) -> NDArray[np.bool_]:
