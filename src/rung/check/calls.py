@@ -14,6 +14,7 @@ from rung.check.values import (
     NOTHING,
     PARAMETER,
     Mark,
+    Span,
     Summary,
     Taint,
     Value,
@@ -309,18 +310,24 @@ class Calls(Scope):
             bound.setdefault(parameter, value)
         for sink in summary.sinks:
             self.through_parameter(sink, bound.get(sink.parameter, NOTHING), here, name)
+        result = self._received(summary.result, bound, here, name)
+        if summary.result.elements is None:
+            return result
+        parts = tuple(self._received(part, bound, here, name) for part in summary.result.elements)
+        return replace(result, elements=parts)
+
+    def _received(self, given: Value, bound: dict[str, Value], here: Span, name: str) -> Value:
+        """A part of a function's result, with the arguments of this call put in place of its parameters."""
         taints: list[Taint] = []
-        for taint in summary.result.taints:
+        for taint in given.taints:
             if taint.kind != PARAMETER:
                 taints.append(taint.step(here, f"is returned by `{name}`"))
                 continue
-            value = bound.get(taint.what, NOTHING)
-            for inner in value.taints:
+            for inner in bound.get(taint.what, NOTHING).taints:
                 passed = inner.step(here, f"passes through `{name}`")
                 taints.append(replace(passed, built=here if taint.built is not None else inner.built))
         result = taints_of((Value(taints=tuple(taints)),))
-        many = summary.result.many
-        return Value(taints=result, runtime=summary.result.runtime, cls=summary.result.cls, many=many)
+        return Value(taints=result, runtime=given.runtime, cls=given.cls, many=given.many)
 
     def _made(self, node: ast.Call, full: Sequence[str], given: Arguments) -> Value:
         for path in full:

@@ -10,7 +10,7 @@ from rung.check.expressions import Expressions
 from rung.check.names import Tables, class_of, collect_imports, kind_of, path_of
 from rung.check.scope import Hit, Layer, Module
 from rung.check.tables import NARROW_CLASSES, NARROW_ROLES, SAFE_NAMES
-from rung.check.values import NOTHING, PARAMETER, Mark, Summary, Taint, Value, join, span_of, without_items
+from rung.check.values import MOST_PLACES, NOTHING, PARAMETER, Mark, Summary, Taint, Value, join, span_of, without_items
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -349,9 +349,18 @@ def function(module: Module, node: _Function, below: Layer, *, owner: str, key: 
             flow.layer.values[rest.arg] = NOTHING
     flow.run(node.body)
     summary.parameters = tuple(names)
-    summary.result = replace(flow.returned, node=None, fields=None, elements=None, func="")
+    summary.result = _returned(flow.returned)
     summary.sinks = tuple(flow.sinks.values())
     module.summaries[key] = summary
+
+
+def _returned(value: Value) -> Value:
+    """What a caller may know: origins and the places of a short tuple; the rest belongs to the function."""
+    parts = value.elements
+    if parts is not None and len(parts) <= MOST_PLACES:
+        parts = tuple(replace(part, node=None, fields=None, elements=None, func="") for part in parts)
+        return replace(value, node=None, fields=None, elements=parts, func="")
+    return replace(value, node=None, fields=None, elements=None, func="")
 
 
 def analyse(tree: ast.Module, tables: Tables) -> list[Hit]:

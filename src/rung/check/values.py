@@ -12,6 +12,8 @@ MOST_PARAMETERS = 16
 """How many parameters of its function a value may depend on; counted apart, so that they crowd out no source."""
 PARAMETER = "parameter"
 """The kind of a taint that stands for a parameter of the function at hand."""
+MOST_PLACES = 8
+"""A tuple of at most this length keeps its places when branches meet."""
 MOST_TEXT = 2_000
 """How many characters of a literal text are looked at."""
 MOST_STEPS = 10
@@ -126,6 +128,7 @@ def join(left: Value, right: Value) -> Value:
         taints=merge(left.taints, right.taints),
         text=left.text if left.text == right.text else None,
         fields=_join_fields(left.fields, right.fields),
+        elements=_join_elements(left.elements, right.elements),
         cls=left.cls or right.cls,
         runtime=left.runtime or right.runtime,
         many=left.many or right.many,
@@ -142,6 +145,13 @@ def _join_fields(left: Mapping[str, Value] | None, right: Mapping[str, Value] | 
     if len(keys) > MOST_ELEMENTS:
         return None
     return {key: join(left.get(key, NOTHING), right.get(key, NOTHING)) for key in keys}
+
+
+def _join_elements(left: tuple[Value, ...] | None, right: tuple[Value, ...] | None) -> tuple[Value, ...] | None:
+    """Two tuples of one length keep their places: a function that returns pairs returns them in each branch."""
+    if left is None or right is None or len(left) != len(right) or len(left) > MOST_PLACES:
+        return None
+    return tuple(join(one, other) for one, other in zip(left, right, strict=True))
 
 
 def join_all(values: Iterable[Value]) -> Value:
