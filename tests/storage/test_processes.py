@@ -89,7 +89,7 @@ def _writer(address: Address, burst: int) -> tuple[Any, Any]:
 
 def test_eight_processes_write_side_by_side(address: Address) -> None:
     """No item is lost or doubled, and none of the writers meets an error of the database."""
-    results = together(write_for, [(address, worker, 2.0) for worker in range(8)])
+    results = together(write_for, [(address, worker, 1.5) for worker in range(8)])
     backend = opened(address)
     names = {name for written, _ in results for name in written}
     _require_whole(backend, names)

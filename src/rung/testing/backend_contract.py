@@ -1010,10 +1010,11 @@ def many_threads_never_see_another_tenant(
                     )
                 equal(backend.get([*ids, two.id], (other,)), {}, "another tenant does not get it")
                 equal(list(backend.get([two.id], (tenant,))), [two.id], "its own is there at once")
-                for children in backend.children(["shared parent"], (tenant,)).values():
-                    for item in backend.get(children, (tenant, other)).values():
-                        equal(item.labels.tenant, tenant, "children are the tenant's")
-                equal({e.tenant for e in backend.logged((tenant,))}, {tenant}, "the log is the tenant's")
+                if turn % 32 == 0:
+                    for children in backend.children(["shared parent"], (tenant,)).values():
+                        for item in backend.get(children, (tenant, other)).values():
+                            equal(item.labels.tenant, tenant, "children are the tenant's")
+                    equal({e.tenant for e in backend.logged((tenant,))}, {tenant}, "the log is the tenant's")
 
         in_threads([partial(work, number) for number in range(threads)])
         from rung.storage.chain import broken_links
