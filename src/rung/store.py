@@ -725,11 +725,6 @@ def core(store: ContextStore) -> tuple[Ledger, Reach]:
     return store._core.ledger, store._reach  # pyright: ignore[reportPrivateUsage]
 
 
-def caches(store: ContextStore) -> tuple[PastCache, FactsCache]:
-    """What a store keeps between turns, for the library's own compiler."""
-    return store._core.pasts, store._core.facts  # pyright: ignore[reportPrivateUsage]
-
-
 def _id(item: ContextItem[Any] | str) -> str:
     return item if isinstance(item, str) else item.id
 

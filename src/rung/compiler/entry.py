@@ -18,7 +18,7 @@ from rung.compiler.facts import Facts, FactsCache, is_talk
 from rung.compiler.fit import fit
 from rung.compiler.labels import label
 from rung.compiler.manifest import Entry
-from rung.compiler.past import Past
+from rung.compiler.past import Earlier, Past
 from rung.compiler.pasts import PastCache
 from rung.compiler.plan import Candidate, Pass, Place, Plan
 from rung.compiler.prefix import prefix
@@ -67,6 +67,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         invisible: what becomes of invisible characters in quoted data.
         history: where the conversation comes from: the items handed in, or the handle's session, which is read
             as far as it is new and whose last USER item is the request unless one is handed in.
+        turn: of the session's turns the one in progress, where several run at once; None: the latest.
         previous: the turn before, for the manifest's report on the equal prefix.
         rows: manifest rows of sources that gave no items.
     """
@@ -89,6 +90,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     verify: Literal["fast", "full"] | None = None
     invisible: Literal["keep", "strip", "show"] = "strip"
     history: Literal["items", "session"] = "items"
+    turn: str | None = None
     previous: Turn | None = None
     rows: tuple[Entry, ...] = ()
     policy: PolicySet | None = None
@@ -130,7 +132,8 @@ def _compile(
     with caches.pasts.use(key, partial(Past, costs)) as past:
         past.revoked = partial(ledger.revoked, reach=reach)
         past.catch_up(ledger.session_after(reach, past.cursor))
-        talk = () if past.current is None else past.current.items
+        current, earlier = past.at(options.turn)
+        talk = () if current is None else current.items
         known = {item.id for item in talk}
         given = [
             item
@@ -138,7 +141,7 @@ def _compile(
             if item.id not in known
             and not (item.session == reach.session and is_talk(item) and item.seq <= past.cursor)
         ]
-        return _passed(ledger, reach, [*given, *talk], options, costs, caches, past)
+        return _passed(ledger, reach, [*given, *talk], options, costs, caches, earlier)
 
 
 def _passed(
@@ -148,7 +151,7 @@ def _passed(
     options: Options,
     costs: Costs,
     caches: _Caches,
-    past: Past | None,
+    past: Earlier | None,
 ) -> Turn:
     policy = options.policy or ledger.policy
     # What is known under the store's own policy does not hold under another.
@@ -201,7 +204,7 @@ def _plan(
     stored: Sequence[ContextItem[Any]],
     options: Options,
     policy: PolicySet,
-    past: Past | None,
+    past: Earlier | None,
     facts: FactsCache,
 ) -> Plan:
     intent = options.intent

@@ -13,7 +13,7 @@ from rung.compiler.facts import Facts
 from rung.compiler.history import chosen, exchanges
 from rung.compiler.keep import Shape
 from rung.compiler.layout import context_message, prompt_of, quoted
-from rung.compiler.past import Past, Window, labels_of
+from rung.compiler.past import Earlier, Window, labels_of
 from rung.compiler.plan import Candidate, Plan
 from rung.compiler.truncate import truncate
 from rung.errors import BudgetError, names
@@ -199,7 +199,7 @@ def _history_shape(plan: Plan, costs: Costs, room: int, wanted: int) -> Shape:
     )
 
 
-def _fit_past(plan: Plan, past: Past, shape: Shape) -> Plan:
+def _fit_past(plan: Plan, past: Earlier, shape: Shape) -> Plan:
     """The plan with the window of its session's past, or with the window's items as candidates of their own
     where they cannot be taken as they were rendered."""
     window = past.window(shape)

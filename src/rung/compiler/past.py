@@ -240,10 +240,21 @@ class Past:
             self._before[number + 1] = self._before[number] + exchange.cost
             self._items[number + 1] = self._items[number] + len(exchange.items)
 
-    def window(self, shape: Shape) -> Window:
-        """The exchanges that are sent within the limits."""
-        kept = keep(self._before, shape)
-        numbers = (*range(kept.head, kept.gap), *range(kept.tail, len(self._closed)))
+    def at(self, turn: str | None) -> tuple[Exchange | None, Earlier]:
+        """The exchange of the turn in progress, and the past before it.
+
+        Another turn of the session may have begun meanwhile; what came after stays out of this one.
+        """
+        number = None if turn is None or (self._open and self._open.turn == turn) else self._by_turn.get(turn)
+        if number is None:
+            return self._open, Earlier(past=self)
+        return self._closed[number], Earlier(past=self, until=number)
+
+    def window(self, shape: Shape, until: int | None = None) -> Window:
+        """The exchanges that are sent within the limits, of all or of the first `until`."""
+        last = len(self._closed) if until is None else until
+        kept = keep(self._before if until is None else self._before[: until + 1], shape)
+        numbers = (*range(kept.head, kept.gap), *range(kept.tail, last))
         for number in self._rendered.difference(numbers):
             self._closed[number].forget_wire()
         self._rendered = set(numbers)
@@ -272,13 +283,12 @@ class Past:
             exchanges=tuple(sent),
             stubs=tuple(stubbed),
             notes=tuple(note for exchange in sent for note in exchange.notes),
-            rows=self._rows(kept, saved),
+            rows=self._rows(kept, saved, last),
             left_out=self._left_out(kept),
         )
 
-    def _rows(self, kept: Kept, saved: int) -> tuple[Entry, ...]:
+    def _rows(self, kept: Kept, saved: int, last: int) -> tuple[Entry, ...]:
         """One row for each stretch in one state, in order; what stubs saved comes off the tail."""
-        last = len(self._closed)
         rows = [
             self._row(0, kept.head, "excluded", 0),
             self._row(kept.head, kept.gap, "included", 0),
@@ -305,6 +315,30 @@ class Past:
             reason="history" if state == "included" else "history_window",
             place="history",
         )
+
+
+class Earlier(msgspec.Struct, frozen=True, kw_only=True):
+    """The past before the turn in progress.
+
+    Attributes:
+        past: the session's.
+        until: how many of its closed exchanges came before; None: all.
+    """
+
+    past: Past
+    until: int | None = None
+
+    @property
+    def clean(self) -> bool:
+        return self.past.clean
+
+    def revoked(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """Which of these items are revoked."""
+        return self.past.revoked(ids)
+
+    def window(self, shape: Shape) -> Window:
+        """The exchanges that are sent within the limits."""
+        return self.past.window(shape, self.until)
 
 
 def labels_of(exchanges: Sequence[Exchange]) -> frozenset[Labels]:

@@ -11,7 +11,7 @@ import msgspec
 from rung.assembly.messages import ToolSchema
 from rung.compiler.facts import Facts
 from rung.compiler.manifest import Conflict, Entry, State
-from rung.compiler.past import Past, Window
+from rung.compiler.past import Earlier, Window
 from rung.policy.rules import HistoryRule, PolicySet, SourcePolicy, TurnIntent
 from rung.records.item import ContextItem
 from rung.records.labels import Sensitivity
@@ -98,7 +98,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     both: bool = False
     history_tokens: int | None = None
     history_rule: HistoryRule = HistoryRule()
-    past: Past | None = None
+    past: Earlier | None = None
     window: Window | None = None
     conflicts: tuple[Conflict, ...] = ()
     rows: tuple[Entry, ...] = ()
