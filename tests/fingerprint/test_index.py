@@ -84,11 +84,11 @@ def test_a_short_text_that_an_earlier_one_held_is_no_hit() -> None:
     ("text", "kind", "value"),
     [
         ("see https://www.Evil.com/Path?q=1.", "url", "evil.com/Path?q=1"),
-        ("mail Bob.X@Example.ORG now", "email", "bob.x@example.org"),
+        ("mail Bob.X@Mail.Acme.ORG now", "email", "bob.x@mail.acme.org"),
         ("to DE89 3704 0044 0532 0130 00", "iban", "DE89370400440532013000"),
-        ("account 1234-5678-9012", "number", "123456789012"),
-        ("account １２３４５６７８９０", "number", "1234567890"),
-        ("account 1234\u200b567\u200b890", "number", "1234567890"),
+        ("account 4417-5678-9012", "number", "441756789012"),
+        ("account ４４１７５６７８９０", "number", "4417567890"),
+        ("account 4417\u200b567\u200b890", "number", "4417567890"),
         ("id 550e8400-e29b-41d4-a716-446655440000", "hex", "550e8400e29b41d4a716446655440000"),
         ("key sk-AbCdEf0123456789GhIjKlMn", "token", "sk-AbCdEf0123456789GhIjKlMn"),
     ],
@@ -99,16 +99,28 @@ def test_literals_have_one_canonical_value(text: str, kind: str, value: str) -> 
 
 @pytest.mark.parametrize(
     "text",
-    ["on 2026-05-14 at 10:30", "2026-05-14 10", "1000000000", "pi 3.14159265358979", "deadbeefdeadbeef", "x@y", "://"],
+    [
+        "on 2026-05-14 at 10:30",
+        "2026-05-14 10",
+        "1000000000",
+        "pi 3.14159265358979",
+        "deadbeefdeadbeef",
+        "x@y",
+        "://",
+        "123456789",
+        "user@example.com",
+        "http://localhost:80/x",
+        "https://api.{region}.com",
+    ],
 )
-def test_dates_round_numbers_and_words_are_no_literals(text: str) -> None:
+def test_dates_round_numbers_words_and_reserved_names_are_no_literals(text: str) -> None:
     assert not literals(text)
 
 
 def test_literals_lead_back_to_their_span() -> None:
-    text = "ключ: 1234\u200b567\u200b890 и всё"
+    text = "ключ: 4417\u200b567\u200b890 и всё"
     (found,) = literals(text)
-    assert text[slice(*found.span)] == "1234\u200b567\u200b890"
+    assert text[slice(*found.span)] == "4417\u200b567\u200b890"
 
 
 def test_first_party_addresses_are_no_hits() -> None:
@@ -121,7 +133,7 @@ def test_first_party_addresses_are_no_hits() -> None:
 
 
 def test_a_literal_that_an_earlier_text_held_is_no_hit() -> None:
-    assert not find("Call 1234567890", "Phone 1234 567 890", held=("Our number: 1234567890",))
+    assert not find("Call 4417567890", "Phone 4417 567 890", held=("Our number: 4417567890",))
 
 
 # --- documents and numbers

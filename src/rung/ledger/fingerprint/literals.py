@@ -45,6 +45,7 @@ _IBAN = re.compile(
     r"(?:[ -]?[A-Za-z0-9]{1,3})?(?![A-Za-z0-9])"
 )
 _NUMBER = re.compile(r"[0-9](?:[ -]?[0-9]){8,63}")
+_COUNTED = "0123456789" * 8 + "," + "9876543210" * 8
 _INNER = ("_", ".", ",")
 _FRACTION = re.compile(r"[.,][0-9]|_")
 _DATE = re.compile(
@@ -65,6 +66,8 @@ _WORD_BYTES = _marks(string.ascii_letters + string.digits + "+/_-")
 _LETTER_OR_DIGIT = bytes(
     97 if chr(byte) in string.ascii_letters else 48 if chr(byte) in string.digits else 32 for byte in range(256)
 )
+# Names that nobody can own (RFC 2606) and every manual has.
+_RESERVED = ("example.com", "example.org", "example.net")
 # What may stand inside a literal without being seen, and full-width forms.
 _INVISIBLE = re.compile(
     "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]+"
@@ -85,7 +88,7 @@ def literals(text: str, first_party: Sequence[str] = ()) -> list[Literal]:
     """The typed literals of a text, left to right, without those of a first-party host (`*.acme.com`,
     `acme.com`)."""
     found = _ascii_literals(text) if text.isascii() else _seen_through(text)
-    return [literal for literal in found if not _is_first_party(literal.host, first_party)]
+    return [x for x in found if not _is_first_party(x.host, (*_RESERVED, *first_party))]
 
 
 def with_literals(joint: Joint) -> list[int]:
@@ -179,7 +182,8 @@ def _urls(text: str) -> Iterator[Literal]:
         end = m.end() - (len(m[2]) - len(rest))
         host = host.rstrip(".,;:!?*_~") if not rest else host
         value = host.removeprefix("www.") + rest.rstrip("/")
-        if host:
+        # Without a dot it is a machine of one's own, or the beginning of a pattern.
+        if "." in host.strip("."):
             yield Literal(kind="url", value=value, span=(m.start() - len(scheme[0]), end), host=host.partition(":")[0])
 
 
@@ -189,8 +193,8 @@ def _numbers(text: str, start: int, end: int) -> Iterator[Literal]:
         if around[0].isalnum() or around[0] in _INNER or around[1][:1].isalnum() or _FRACTION.match(around[1]):
             continue
         value = m[0].replace(" ", "").replace("-", "")
-        # A date and a round number are no one's account.
-        if len(set(value)) > 2 and not _DATE.match(m[0]):
+        # A date, a round number and 123456789 are no one's account.
+        if len(set(value)) > 2 and value not in _COUNTED and not _DATE.match(m[0]):
             yield Literal(kind="number", value=value, span=m.span())
 
 
