@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ class PastCache:
         self._lock = threading.Lock()
 
     @contextmanager
-    def use(self, key: object, make: Callable[[], Past]) -> Iterator[Past]:
+    def use(self, key: object, make: Callable[[], Past]) -> Generator[Past]:
         """The past of a session, for this thread alone while it is used."""
         with self._lock:
             held = self._known.get(key)

@@ -16,7 +16,7 @@ from rung.compiler.past import Window
 from rung.compiler.plan import Candidate, Plan
 from rung.records.canonical import canonical_json
 
-_PLACES = ("instructions", "summary", "history", "context", "request")
+_PLACES: tuple[str, ...] = ("instructions", "summary", "history", "context", "request")
 
 
 def report(plan: Plan, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:

@@ -39,7 +39,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
         """
         if "prompt" not in self.request:
             raise AttributeError(f"a turn for `{self.manifest.target}` is no text (retarget it to `text`)")
-        return self.request["prompt"]
+        return str(self.request["prompt"])
 
     def retarget(self, target: str) -> Turn:
         """The same inputs compiled for another target."""

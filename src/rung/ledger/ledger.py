@@ -309,7 +309,9 @@ class Ledger:
     ) -> list[tuple[_Prepared | Draft, Reason]]:
         tenants = self._origin_tenants(reach, any(made.protected for made in prepared))
         asked = [made for made in prepared if made.key and self._asks_origin(made)]
-        known = tx.origins([made.key for made in asked], tenants) if asked else {}
+        known: Mapping[bytes, tuple[OriginRow, ...]] = {}
+        if asked:
+            known = tx.origins([made.key for made in asked], tenants)
         broken: list[tuple[_Prepared | Draft, Reason]] = []
         for made in prepared:
             rows = known.get(made.key, ())
@@ -324,7 +326,7 @@ class Ledger:
     def _origin_tenants(self, reach: Reach, protected: bool) -> Tenants:
         # What the deployment registers is seen by every tenant, so it is compared with what any of them brought in.
         if protected and reach.tenant is None:
-            return (None, *(tenant for tenant in self._backend.tenants() if tenant is not None))
+            return tuple(dict.fromkeys((None, *self._backend.tenants())))
         return reach.tenants
 
     def _asks_origin(self, made: _Prepared) -> bool:

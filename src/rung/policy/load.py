@@ -123,7 +123,7 @@ def policy_from(tables: Mapping[str, Any], origin: str = "policy") -> PolicySet:
                     path=f"types.{name}.integrity",
                 )
             given["integrity"] = like.integrity
-        base = msgspec.to_builtins(types[name]) if name in types else {}
+        base: dict[str, Any] = msgspec.to_builtins(types[name]) if name in types else {}
         types[name] = convert(base | given, TypePolicy, f"types.{name}")
     transitions = {(t.source, t.target): t for t in DEFAULT_TRANSITIONS}
     for number, entry in enumerate(_list(tables, "transitions")):

@@ -16,7 +16,7 @@ from decimal import Decimal
 from enum import Enum
 from hashlib import sha256
 from pathlib import PurePath
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import msgspec
@@ -81,15 +81,15 @@ def plain(value: object, field: str = "content", depth: int = 0) -> Any:
         raise InputError(f"`{field}` is nested deeper than {_DEEPEST} levels (flatten it)", field=field)
     if isinstance(value, Mapping):
         out: dict[str, Any] = {}
-        for key, inner in value.items():  # pyright: ignore[reportUnknownVariableType]
+        for key, inner in cast("Mapping[object, Any]", value).items():
             if not isinstance(key, str):
                 raise InputError(f"`{field}` has a key of kind {kind(key)} (keys are strings)", field=field)
             out[key] = plain(inner, f"{field}.{key}", depth + 1)
         return out
     if isinstance(value, list | tuple):
-        return [plain(inner, f"{field}[{i}]", depth + 1) for i, inner in enumerate(value)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return [plain(inner, f"{field}[{i}]", depth + 1) for i, inner in enumerate(cast("list[Any]", value))]
     if isinstance(value, AbstractSet):
-        encoded = [plain(inner, f"{field}[]", depth + 1) for inner in value]  # pyright: ignore[reportUnknownVariableType]
+        encoded = [plain(inner, f"{field}[]", depth + 1) for inner in cast("AbstractSet[Any]", value)]
         return sorted(encoded, key=lambda inner: msgspec.json.encode(inner, order="sorted"))
     if isinstance(value, datetime):
         if value.tzinfo is None:
@@ -100,7 +100,7 @@ def plain(value: object, field: str = "content", depth: int = 0) -> Any:
     if isinstance(value, Decimal | UUID | PurePath):
         return str(value)
     if isinstance(value, bytes | bytearray | memoryview):
-        return {"$base64": base64.b64encode(bytes(value)).decode("ascii")}
+        return {"$base64": base64.b64encode(bytes(cast("bytes", value))).decode("ascii")}
     if not isinstance(value, msgspec.Struct) and hasattr(value, "reveal"):
         raise InputError(f"`{field}` is of kind {kind(value)}: labelled text is no JSON value", field=field)
     if isinstance(value, msgspec.Struct) and "_body" in value.__struct_fields__:
@@ -109,7 +109,7 @@ def plain(value: object, field: str = "content", depth: int = 0) -> Any:
             field=field,
         )
     if isinstance(value, msgspec.Struct) or hasattr(value, "__dataclass_fields__"):
-        return plain(msgspec.to_builtins(value), field, depth + 1)
+        return plain(msgspec.to_builtins(value, order="deterministic"), field, depth + 1)
     raise InputError(f"`{field}` is of kind {kind(value)}, which has no JSON form (convert it first)", field=field)
 
 

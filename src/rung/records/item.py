@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -170,10 +169,8 @@ class ContextItem(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True, gc=F
             facts.append(f"derived_from={list(self.derived_from)}")
         return f"<ContextItem[{self.type.__name__}] {' '.join(facts)}>"
 
-    def __rich_repr__(self) -> Iterator[tuple[str, Any]]:
-        yield "id", self.id
-        yield "type", self.type.name
-        yield "source", self.source
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("id", self.id), ("type", self.type.name), ("source", self.source)]
 
     def _refuse(self, *_: object) -> NoReturn:
         raise ContextTypeError(

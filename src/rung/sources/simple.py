@@ -54,10 +54,11 @@ class CallableSource(msgspec.Struct, frozen=True):
         if found is None:
             return ()
         values: Iterable[Any] = cast("Iterable[Any]", found) if isinstance(found, list | tuple) else (found,)
-        return [
-            value if isinstance(value, Draft | ContextItem) else Draft(type=self.type, content=value, source=self.name)
-            for value in values
-        ]
+        out: list[Draft | ContextItem[Any]] = []
+        for value in values:
+            ready = isinstance(value, Draft | ContextItem)
+            out.append(value if ready else Draft(type=self.type, content=value, source=self.name))
+        return out
 
 
 class _MemoryLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
