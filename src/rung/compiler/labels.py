@@ -30,6 +30,16 @@ def label(plan: Plan) -> Plan:
     )
 
 
+MEMORY_GROUPS = {
+    "standing": "standing requests",
+    "preference": "customer preferences",
+    "fact": "known facts",
+    "interaction": "previous interactions",
+    "feedback": "feedback",
+}
+"""The categories of memories in their order, as the model reads them."""
+
+_CATEGORY_ORDER = {name: number for number, name in enumerate(MEMORY_GROUPS)}
 _GROUPS = {"tool_output": 0, "task_state": 0, "evidence": 1, "memory": 2}
 
 
@@ -44,6 +54,7 @@ def canonical(one: Candidate) -> tuple[Any, ...]:
     return (
         group,
         kind,
+        _CATEGORY_ORDER.get(item.attr("category") or "", len(_CATEGORY_ORDER)),
         item.attr("category") or "",
         item.source,
         item.key or "",

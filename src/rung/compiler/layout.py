@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from rung.assembly.messages import Block, Message, Prompt
-from rung.compiler.labels import canonical
+from rung.compiler.labels import MEMORY_GROUPS, canonical
 from rung.compiler.plan import Candidate, Plan
 from rung.compiler.spoken import spoken_item
 from rung.records.item import Slot, body
@@ -58,7 +58,13 @@ def instruction_block(one: Candidate, by_id: Mapping[str, Candidate]) -> Block:
 def quoted(one: Candidate) -> Block:
     """An item as framed data: its type, label, source, and when it was seen."""
     item = one.item
-    attrs = [(name, value) for name in ("title", "section", "category") if (value := item.attr(name)) is not None]
+    attrs = [
+        (name, value)
+        for name in ("title", "section", "category", "origin")
+        if (value := item.attr(name)) is not None and value != item.source
+    ]
+    if item.type.name == "memory":
+        attrs = [(name, MEMORY_GROUPS.get(value, value) if name == "category" else value) for name, value in attrs]
     if item.version is not None:
         attrs.append(("version", item.version))
     if item.observed_at is not None:

@@ -73,7 +73,8 @@ def _supersede(decided: dict[str, Candidate], context: Sequence[Candidate]) -> N
 
 
 def _recency(one: Candidate) -> tuple[Any, ...]:
-    return (one.item.seen_at, one.item.seq, one.order, one.item.id)
+    # A source's clock that runs ahead makes nothing later than the moment it came in.
+    return (min(one.item.seen_at, one.item.created), one.item.seq, one.order, one.item.id)
 
 
 def _deduplicate(decided: dict[str, Candidate], context: Sequence[Candidate]) -> None:
