@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -14,11 +13,12 @@ import msgspec
 
 from rung.errors import ConfigError, InputError, SourceError, kind
 from rung.knowledge import search as ranking
-from rung.knowledge.database import Database
 from rung.knowledge.filters import Filters, stored_metadata, tenant_key
 from rung.knowledge.listing import count_everything, list_documents
 from rung.knowledge.meaning import Meaning
 from rung.knowledge.read import FORMATS, MAX_BYTES, FileContent, Format, read_file, walk
+from rung.knowledge.session import Database, Session
+from rung.knowledge.sqlite import SqliteDatabase
 from rung.knowledge.times import micros
 from rung.knowledge.values import (
     Added,
@@ -88,11 +88,12 @@ class KnowledgeBase:
         chunk_tokens: int = 300,
         weights: tuple[float, float] = (1.0, 1.0),
         busy_timeout: float = 30.0,
+        schema: str = "rung_knowledge",
     ) -> Self:
         """Open a knowledge base, made if absent.
 
         Args:
-            path: a file, or `:memory:`.
+            path: a file, `:memory:`, or `postgresql://…`.
             embed: texts to vectors; without it only words are compared.
             reembed: compute every vector again, with this `embed`.
             clock: the present, where a search names none.
@@ -100,6 +101,7 @@ class KnowledgeBase:
             chunk_tokens: the size of a chunk, in tokens.
             weights: of words and of meaning in the fused ranking.
             busy_timeout: how long a write waits for other writers, in seconds.
+            schema: where the tables are in PostgreSQL.
 
         Raises:
             ConfigError: the stored vectors are another model's, or an argument is out of range.
@@ -113,14 +115,14 @@ class KnowledgeBase:
             raise ConfigError("`weights` are two numbers of at least 0, and not both 0", path="weights")
         if reembed and embed is None:
             raise ConfigError("`reembed` needs a model (give embed=…)", path="embed")
-        database = Database(os.fspath(path), busy_timeout)
+        database = _database(os.fspath(path), busy_timeout, schema)
         try:
             meaning = None if embed is None else Meaning(database, embed)
             if meaning is not None and reembed:
                 meaning.reembed()
             elif meaning is not None:
-                with database.reading() as connection:
-                    meaning.check(connection)
+                with database.reading() as session:
+                    meaning.check(session)
         except BaseException:
             database.close()
             raise
@@ -207,8 +209,8 @@ class KnowledgeBase:
             valid_to=valid_to,
         )
         digest = version_of(content, labels, self._tokenizer, self._chunk_tokens)
-        with self._database.reading() as connection:
-            held = chunks_held(connection, labels, digest, self._meaning is not None)
+        with self._database.reading() as session:
+            held = chunks_held(session, labels, digest, self._meaning is not None)
         if held is not None:
             return Added(document=document, version=digest, status="unchanged", chunks=held)
         one = prepare(content, labels, self._tokenizer, self._chunk_tokens)
@@ -267,8 +269,8 @@ class KnowledgeBase:
                     collection=owner,
                 )
                 digest = version_of(content, labels, self._tokenizer, self._chunk_tokens)
-                with self._database.reading() as connection:
-                    held = chunks_held(connection, labels, digest, self._meaning is not None)
+                with self._database.reading() as session:
+                    held = chunks_held(session, labels, digest, self._meaning is not None)
                 if held is not None:
                     unchanged.append(labels.document)
                 else:
@@ -293,12 +295,12 @@ class KnowledgeBase:
 
     def remove(self, document: str, *, tenant: str | None = None) -> bool:
         """Delete a document with all its versions; whether there was one."""
-        with self._database.writing() as connection:
-            rows = connection.execute(
+        with self._database.writing() as session:
+            rows = session.execute(
                 "SELECT row FROM documents WHERE tenant = ? AND document = ?", (tenant_key(tenant), document)
             ).fetchall()
             for (row,) in rows:
-                delete(connection, row)
+                delete(session, row)
         return bool(rows)
 
     # Finding
@@ -361,29 +363,29 @@ class KnowledgeBase:
         )
         question = query.encode("utf-8", "replace").decode()
         pool = max(50, limit * max(1, overfetch))
-        with self._database.reading() as connection:
-            scale, ranked = self._ranked(connection, question, filters, mode, pool)
+        with self._database.reading() as session:
+            scale, ranked = self._ranked(session, question, filters, mode, pool)
             if rerank is None:
                 least = DEFAULT_MINIMUM[scale] if minimum is None else minimum
-                return ranking.read_hits(connection, [one for one in ranked if one.score >= least], limit)
-            hits = ranking.read_hits(connection, ranked, pool)
+                return ranking.read_hits(session, [one for one in ranked if one.score >= least], limit)
+            hits = ranking.read_hits(session, ranked, pool)
         least = DEFAULT_MINIMUM["reranked"] if minimum is None else minimum
         return [hit for hit in _reranked(rerank, query, hits) if hit.score >= least][:limit]
 
     def _ranked(
-        self, connection: sqlite3.Connection, question: str, filters: Filters, mode: Mode, pool: int
+        self, session: Session, question: str, filters: Filters, mode: Mode, pool: int
     ) -> tuple[str, list[ranking.Ranked]]:
         if mode == "semantic" and self._meaning is not None:
-            found = self._meaning.nearest(connection, question, filters, pool) or []
+            found = self._meaning.nearest(session, question, filters, pool) or []
             cosines = dict(found)
             return "semantic", [
                 ranking.Ranked(row, share, None, cosines[row]) for row, share in ranking.relative(found)
             ]
-        by_words = ranking.lexical(connection, question, filters, pool)
+        by_words = session.by_words(question, filters, pool)
         if self._meaning is not None and mode != "lexical":
             trust = ranking.trust_in_meaning(question)
             by_meaning = self._meaning.nearest(
-                connection,
+                session,
                 question,
                 filters,
                 pool,
@@ -398,13 +400,13 @@ class KnowledgeBase:
 
     def documents(self, *, tenant: str | None) -> list[DocumentInfo]:
         """The documents of a tenant (None: everybody's), in the order of their ids, versions by age."""
-        with self._database.reading() as connection:
-            return list_documents(connection, tenant)
+        with self._database.reading() as session:
+            return list_documents(session, tenant)
 
     def stats(self) -> KnowledgeStats:
         """How much there is, of all tenants."""
-        with self._database.reading() as connection:
-            return count_everything(connection)
+        with self._database.reading() as session:
+            return count_everything(session)
 
     def close(self) -> None:
         """Close the file. Closing twice does nothing."""
@@ -427,11 +429,11 @@ class KnowledgeBase:
         if self._meaning is not None:
             prepared = self._meaning.with_vectors(prepared)
         now = micros(self._clock())
-        with self._database.writing() as connection:
+        with self._database.writing() as session:
             if self._meaning is not None:
-                self._meaning.claim(connection, prepared)
-            statuses: list[Status] = [write(connection, one, now) for one in prepared]
-            removed = () if folder is None else remove_gone(connection, folder)
+                self._meaning.claim(session, prepared)
+            statuses: list[Status] = [write(session, one, now) for one in prepared]
+            removed = () if folder is None else remove_gone(session, folder)
         return statuses, removed
 
     def _labels(
@@ -478,6 +480,14 @@ class KnowledgeBase:
             access=tuple(sorted({canonical_text(scope, "access")[0] for scope in access})),
             metadata=stored_metadata(metadata or {}),
         )
+
+
+def _database(path: str, busy_timeout: float, schema: str) -> Database:
+    if not path.startswith(("postgresql://", "postgres://")):
+        return SqliteDatabase(path, busy_timeout)
+    from rung.knowledge.postgres import PostgresDatabase
+
+    return PostgresDatabase(path, busy_timeout, schema)
 
 
 def _reranked(rerank: Rerank, query: str, hits: list[Hit]) -> list[Hit]:

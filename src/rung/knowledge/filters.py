@@ -14,12 +14,6 @@ from rung.knowledge.times import micros
 from rung.records.canonical import canonical_json, canonical_text
 from rung.records.labels import Sensitivity
 
-# Most documents need no scope: reading JSON for each of them would be most of a search's time.
-_ACCESS = (
-    "(d.access = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(d.access) a "
-    "WHERE a.value NOT IN (SELECT s.value FROM json_each(:scopes) s)))"
-)
-
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
     """What a passage must satisfy to be ranked at all.
@@ -42,14 +36,20 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None = None
     document: str | None = None
 
-    def where(self) -> tuple[str, dict[str, Any]]:
-        """A predicate on `documents d`, and its parameters."""
+    def where(self, access: str, metadata: str) -> tuple[str, dict[str, Any]]:
+        """A predicate on `documents d`, and its parameters.
+
+        Args:
+            access: the database's predicate for "each scope of `d.access` is in `:scopes`".
+            metadata: its predicate for "`d.metadata` has `{key}` equal to `{value}`".
+        """
         terms = [
             "d.tenant IN ('', :tenant)",
             "(d.valid_from IS NULL OR d.valid_from <= :now)",
             "(d.valid_to IS NULL OR d.valid_to > :now)",
             "(d.sensitivity IS NULL OR d.sensitivity <= :clearance)",
-            _ACCESS,
+            # Most documents need no scope: reading JSON for each of them would be most of a search's time.
+            f"(d.access = '[]' OR {access})",
         ]
         values: dict[str, Any] = {
             "tenant": tenant_key(self.tenant),
@@ -65,9 +65,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
                 "AND (o.valid_to IS NULL OR o.valid_to > :now)))"
             )
         for place, (key, value) in enumerate(sorted(self.metadata.items())):
-            terms.append(
-                f"EXISTS (SELECT 1 FROM json_each(d.metadata) m WHERE m.key = :key{place} AND m.value = :value{place})"
-            )
+            terms.append(metadata.format(key=f":key{place}", value=f":value{place}"))
             values |= {f"key{place}": key, f"value{place}": canonical_json(value, f"metadata.{key}")}
         if self.version is not None:
             terms.append("(d.version = :version OR d.label = :version)")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
-
-from rung.knowledge.database import fact
 from rung.knowledge.filters import tenant_key, tenant_of
+from rung.knowledge.session import Session, fact
 from rung.knowledge.times import moment
 from rung.knowledge.values import DocumentInfo, KnowledgeStats
 
 
-def list_documents(connection: sqlite3.Connection, tenant: str | None) -> list[DocumentInfo]:
+def list_documents(session: Session, tenant: str | None) -> list[DocumentInfo]:
     """The documents of a tenant (None: everybody's), in the order of their ids, versions by age."""
-    rows = connection.execute(
+    rows = session.execute(
         "SELECT d.document, d.title, d.tenant, d.version, d.label, count(c.row), coalesce(sum(c.tokens), 0), "
         "d.observed_at, d.valid_from, d.valid_to FROM documents d LEFT JOIN chunks c ON c.doc = d.row "
         "WHERE d.tenant = ? GROUP BY d.row ORDER BY d.document, d.row",
@@ -35,21 +33,20 @@ def list_documents(connection: sqlite3.Connection, tenant: str | None) -> list[D
     ]
 
 
-def count_everything(connection: sqlite3.Connection) -> KnowledgeStats:
+def count_everything(session: Session) -> KnowledgeStats:
     """Counts over all tenants."""
-    documents, tenants = connection.execute(
+    documents, tenants = session.execute(
         "SELECT count(*), count(DISTINCT nullif(tenant, '')) FROM documents"
     ).fetchone()
-    chunks, tokens, embedded = connection.execute(
+    chunks, tokens, embedded = session.execute(
         "SELECT count(*), coalesce(sum(tokens), 0), count(vector) FROM chunks"
     ).fetchone()
-    pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
     return KnowledgeStats(
         documents=documents,
         chunks=chunks,
         tokens=tokens,
         tenants=tenants,
         embedded=embedded,
-        embedder=fact(connection, "embedder"),
-        bytes=pages * size,
+        embedder=fact(session, "embedder"),
+        bytes=session.size(),
     )

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rung.knowledge.filters import Filters, read_metadata, tenant_of
+from rung.knowledge.filters import read_metadata, tenant_of
+from rung.knowledge.session import Session
 from rung.knowledge.terms import query_words
 from rung.knowledge.times import moment
 from rung.knowledge.values import Hit
 from rung.records.labels import Sensitivity
-
-TITLE_WEIGHT, SECTION_WEIGHT, BODY_WEIGHT = 3.0, 1.0, 1.0
-MAX_WORDS = 64
-MAX_COUNT = 3
 
 RRF_K = 20
 """Of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009, with 60 for lists of a thousand)."""
@@ -31,48 +27,6 @@ class Ranked(NamedTuple):
     score: float
     lexical: float | None
     semantic: float | None
-
-
-def match_expression(connection: sqlite3.Connection, question: str) -> str | None:
-    """A question as a full-text expression: any of its words, each quoted; None if it has none.
-
-    A word counts as often as it is asked for, up to three times. Of more than 64 words the rarest are kept, so that a
-    long message costs no more than a long question.
-    """
-    counts = query_words(question)
-    if len(counts) > MAX_WORDS:
-        found: list[tuple[int, str]] = []
-        for word in list(counts)[: MAX_WORDS * 8]:
-            held = connection.execute("SELECT count(*) FROM terms WHERE terms MATCH ?", (f'"{word}"',)).fetchone()[0]
-            if held:
-                found.append((held, word))
-        counts = {word: counts[word] for _, word in sorted(found)[:MAX_WORDS]}
-    # A word holds letters, digits and marks only: inside quotes nothing of it is syntax.
-    return " OR ".join(f'"{word}"' for word, count in counts.items() for _ in range(min(count, MAX_COUNT))) or None
-
-
-def lexical(connection: sqlite3.Connection, question: str, filters: Filters, limit: int) -> list[tuple[int, float]]:
-    """Chunks by BM25 (k1 1.2, b 0.75; a word of the title counts three times), best first."""
-    expression = match_expression(connection, question)
-    if expression is None:
-        return []
-    where, values = filters.where()
-    return connection.execute(
-        f"SELECT c.row, -bm25(terms, {TITLE_WEIGHT}, {SECTION_WEIGHT}, {BODY_WEIGHT}) AS score "
-        "FROM terms JOIN chunks c ON c.row = terms.rowid JOIN documents d ON d.row = c.doc "
-        f"WHERE terms MATCH :expression AND {where} "
-        "ORDER BY round(score, 9) DESC, d.document, c.row LIMIT :limit",
-        {**values, "expression": expression, "limit": limit},
-    ).fetchall()
-
-
-def allowed_chunks(connection: sqlite3.Connection, filters: Filters) -> list[int]:
-    """The chunks that have a vector and may be shown."""
-    where, values = filters.where()
-    rows = connection.execute(
-        f"SELECT c.row FROM chunks c JOIN documents d ON d.row = c.doc WHERE c.vector IS NOT NULL AND {where}", values
-    )
-    return [row for (row,) in rows]
 
 
 def relative(found: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
@@ -111,13 +65,13 @@ _COLUMNS = (
 )
 
 
-def read_hits(connection: sqlite3.Connection, ranked: Sequence[Ranked], limit: int) -> list[Hit]:
+def read_hits(session: Session, ranked: Sequence[Ranked], limit: int) -> list[Hit]:
     """The passages behind the first rows, in the same order. A text that its document repeats comes once."""
     seen: set[tuple[str, str | None, str]] = set()
     hits: list[Hit] = []
     for start in range(0, len(ranked), _PAGE):
         page = ranked[start : start + _PAGE]
-        found = connection.execute(
+        found = session.execute(
             f"SELECT {_COLUMNS} FROM chunks c JOIN documents d ON d.row = c.doc "
             f"WHERE c.row IN ({','.join('?' * len(page))})",
             [one.row for one in page],

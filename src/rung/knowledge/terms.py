@@ -12,7 +12,12 @@ import re
 import unicodedata
 from functools import lru_cache
 
+TITLE_WEIGHT, SECTION_WEIGHT, BODY_WEIGHT = 3.0, 1.0, 1.0
+MAX_WORDS = 64
+MAX_COUNT = 3
+
 _LONGEST_QUERY = 20_000
+_LONGEST_WORD = 200
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _WHOLE = re.compile(r"(?<=\d)\.0+(?!\d)")
@@ -48,11 +53,11 @@ def words(text: str) -> list[str]:
     folded = _APOSTROPHE.sub("", folded)
     folded = _DECIMAL.sub("d", _WHOLE.sub("", _GROUPING.sub("", folded)))
     if folded.isascii():
-        return _ASCII_WORD.findall(folded)
+        return [word[:_LONGEST_WORD] for word in _ASCII_WORD.findall(folded)]
     found: list[str] = []
     for word in "".join(map(_kept, folded)).split():
         if word.isascii() or _UNSPACED.search(word) is None:
-            found.append(word)
+            found.append(word[:_LONGEST_WORD])
             continue
         start = 0
         for run in _UNSPACED.finditer(word):
@@ -64,11 +69,6 @@ def words(text: str) -> list[str]:
         if start < len(word):
             found.append(word[start:])
     return found
-
-
-def index_text(text: str) -> str:
-    """The words of a text, separated by blanks: what the full-text index is given."""
-    return " ".join(words(text))
 
 
 def query_words(text: str) -> dict[str, int]:

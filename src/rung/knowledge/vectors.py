@@ -55,6 +55,15 @@ def _wrong(embed: Embed, what: str) -> SourceError:
     return SourceError(f"the embedding `{name}` returned {what}", source=name)
 
 
+def moved(asked: Matrix, centre: Matrix | None, pull: float) -> Matrix:
+    """The question's vector, moved by `pull` times the centre (Rocchio 1971), of length one again."""
+    if centre is None:
+        return asked
+    vector: Matrix = (asked + pull * centre).astype(asked.dtype)
+    length = float((vector @ vector) ** 0.5)
+    return (vector / length).astype(asked.dtype) if length > 0 else asked
+
+
 class VectorIndex:
     """All vectors of a knowledge base in one matrix, as of one generation."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -14,7 +13,8 @@ from rung.errors import InputError
 from rung.knowledge.chunks import CHUNKING, Chunk, chunk
 from rung.knowledge.filters import tenant_key
 from rung.knowledge.read import FileContent, parse
-from rung.knowledge.terms import index_text
+from rung.knowledge.session import Session
+from rung.knowledge.terms import words
 from rung.knowledge.values import Status
 from rung.tokens.protocol import Tokenizer
 
@@ -86,12 +86,12 @@ def embedding_text(title: str, one: Chunk) -> str:
     return "\n".join(part for part in (title, one.section, one.text) if part)
 
 
-def chunks_held(connection: sqlite3.Connection, labels: Labelled, version: str, embedding: bool) -> int | None:
+def chunks_held(session: Session, labels: Labelled, version: str, embedding: bool) -> int | None:
     """How many passages are held of exactly this version; None if it is to be written.
 
     With `embedding`, a version of which a passage has no vector is to be written again.
     """
-    found = connection.execute(
+    found = session.execute(
         "SELECT d.version, d.collection, count(c.row), count(c.vector) FROM documents d JOIN chunks c ON c.doc = d.row "
         "WHERE d.row = (SELECT max(row) FROM documents WHERE tenant = ? AND document = ?) GROUP BY d.row",
         (tenant_key(labels.tenant), labels.document),
@@ -109,26 +109,26 @@ class FolderState(NamedTuple):
     documents: frozenset[str]
 
 
-def remove_gone(connection: sqlite3.Connection, folder: FolderState) -> tuple[str, ...]:
+def remove_gone(session: Session, folder: FolderState) -> tuple[str, ...]:
     """Delete what the base holds of a folder and the folder no longer does; the ids."""
-    rows = connection.execute(
+    rows = session.execute(
         "SELECT row, document FROM documents WHERE tenant = ? AND collection = ? ORDER BY document, row",
         (tenant_key(folder.tenant), folder.collection),
     ).fetchall()
     gone = [(row, document) for row, document in rows if document not in folder.documents]
     for row, _ in gone:
-        delete(connection, row)
+        delete(session, row)
     return tuple(dict.fromkeys(document for _, document in gone))
 
 
-def write(connection: sqlite3.Connection, one: Prepared, now: int) -> Status:
+def write(session: Session, one: Prepared, now: int) -> Status:
     """Put a document in the place of its earlier version.
 
     An earlier version is deleted, except where the new one becomes valid only later: until then it stays.
     """
     labels = one.labels
     key = (tenant_key(labels.tenant), labels.document)
-    held = connection.execute(
+    held = session.execute(
         "SELECT row, version, collection, valid_to, valid_from FROM documents "
         "WHERE tenant = ? AND document = ? ORDER BY row",
         key,
@@ -138,29 +138,29 @@ def write(connection: sqlite3.Connection, one: Prepared, now: int) -> Status:
             f"`{labels.document}` is already held from {_origin(held[-1][2])} (give another name, or a prefix)",
             field="document",
         )
-    if held and held[-1][1] == one.version and (one.vectors is None or _has_vectors(connection, held[-1][0])):
+    if held and held[-1][1] == one.version and (one.vectors is None or _has_vectors(session, held[-1][0])):
         return "unchanged"
     later = labels.valid_from is not None and labels.valid_from > now
     for row, version, _, end, start in held:
         if later and version != one.version and (start is None or start < labels.valid_from):
             if end is None or end > labels.valid_from:
-                connection.execute("UPDATE documents SET valid_to = ? WHERE row = ?", (labels.valid_from, row))
+                session.execute("UPDATE documents SET valid_to = ? WHERE row = ?", (labels.valid_from, row))
         else:
-            delete(connection, row)
-    _insert(connection, one)
+            delete(session, row)
+    _insert(session, one)
     if held and held[-1][1] == one.version:
         return "unchanged"
     return "changed" if held else "added"
 
 
-def delete(connection: sqlite3.Connection, row: int) -> None:
+def delete(session: Session, row: int) -> None:
     """Delete a document with its passages and their words."""
-    connection.execute("DELETE FROM terms WHERE rowid IN (SELECT row FROM chunks WHERE doc = ?)", (row,))
-    connection.execute("DELETE FROM chunks WHERE doc = ?", (row,))
-    connection.execute("DELETE FROM documents WHERE row = ?", (row,))
+    session.drop_words(row)
+    session.execute("DELETE FROM chunks WHERE doc = ?", (row,))
+    session.execute("DELETE FROM documents WHERE row = ?", (row,))
 
 
-def _insert(connection: sqlite3.Connection, one: Prepared) -> None:
+def _insert(session: Session, one: Prepared) -> None:
     labels = one.labels
     values: tuple[Any, ...] = (
         tenant_key(labels.tenant),
@@ -176,30 +176,35 @@ def _insert(connection: sqlite3.Connection, one: Prepared) -> None:
         json.dumps(labels.access),
         labels.metadata,
     )
-    doc = connection.execute(
+    doc = session.execute(
         "INSERT INTO documents (tenant, document, version, label, title, collection, observed_at, valid_from, "
-        f"valid_to, sensitivity, access, metadata) VALUES ({','.join('?' * len(values))})",
+        f"valid_to, sensitivity, access, metadata) VALUES ({','.join('?' * len(values))}) RETURNING row",
         values,
-    ).lastrowid
-    title = index_text(one.title)
+    ).fetchone()[0]
+    title = words(one.title)
     vectors: tuple[bytes | None, ...] = one.vectors or (None,) * len(one.chunks)
     for passage, vector in zip(one.chunks, vectors, strict=True):
-        row = connection.execute(
-            "INSERT INTO chunks (doc, anchor, section, text, tokens, vector) VALUES (?,?,?,?,?,?)",
-            (doc, passage.anchor, passage.section, passage.text, passage.tokens, vector),
-        ).lastrowid
-        connection.execute(
-            "INSERT INTO terms (rowid, title, section, body) VALUES (?,?,?,?)",
-            (row, title, index_text(passage.section), index_text(passage.text)),
-        )
+        stored = None if vector is None else session.vector(vector)
+        row = session.execute(
+            "INSERT INTO chunks (doc, anchor, section, text, tokens, vector) VALUES (?,?,?,?,?,?) RETURNING row",
+            (
+                doc,
+                passage.anchor,
+                passage.section,
+                passage.text,
+                passage.tokens,
+                stored,
+            ),
+        ).fetchone()[0]
+        session.index_words(row, title, words(passage.section), words(passage.text))
 
 
 def _origin(collection: str | None) -> str:
     return "no folder" if collection is None else f"the folder `{collection.rpartition('/')[2]}`"
 
 
-def _has_vectors(connection: sqlite3.Connection, row: int) -> bool:
-    missing = connection.execute("SELECT 1 FROM chunks WHERE doc = ? AND vector IS NULL LIMIT 1", (row,)).fetchone()
+def _has_vectors(session: Session, row: int) -> bool:
+    missing = session.execute("SELECT 1 FROM chunks WHERE doc = ? AND vector IS NULL LIMIT 1", (row,)).fetchone()
     return missing is None
 
 
