@@ -4,6 +4,7 @@
     ├── ContextTypeError (TypeError)      an item would become text, or enter a type it may not enter
     │   └── LaunderingError               a protected text shares a run with untrusted items (`hits`)
     ├── TransformError                    a validator refused a promotion (`failures`)
+    │   └── CompactionError               no summary was good enough (`failures`); the history stays as it is
     ├── ConfigError (ValueError)          a policy, intent or TOML file is wrong (`path` of the field)
     │   └── PolicyError                   a policy contradicts itself or leaves a path unguarded
     ├── InputError (ValueError)           a value at the boundary is wrong: text, datetime, size, name
@@ -80,6 +81,10 @@ class TransformError(RungError):
     """A validator refused a transform; `failures` holds (validator, reason code, detail)."""
 
     failures: tuple[Any, ...]
+
+
+class CompactionError(TransformError):
+    """No summary of a history passed its checks: it stays as it is; `failures` says what was wrong with the last."""
 
 
 class ConfigError(RungError, ValueError):

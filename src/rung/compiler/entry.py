@@ -24,6 +24,7 @@ from rung.compiler.plan import Candidate, Pass, Place, Plan
 from rung.compiler.prefix import prefix
 from rung.compiler.report import report
 from rung.compiler.settle import settle
+from rung.compiler.summaries import carried, is_of_session, session_summary
 from rung.compiler.turn import Turn
 from rung.compiler.verify import verify
 from rung.errors import InputError, kind
@@ -140,7 +141,11 @@ def _compile(
             for item in stored
             if item.id not in known
             and not (item.session == reach.session and is_talk(item) and item.seq <= past.cursor)
+            and not is_of_session(item, reach.session)
         ]
+        summary = session_summary(ledger, reach, past)
+        if summary is not None:
+            given += [summary, *carried(ledger, reach, summary)]
         return _passed(ledger, reach, [*given, *talk], options, costs, caches, earlier)
 
 

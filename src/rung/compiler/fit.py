@@ -15,6 +15,7 @@ from rung.compiler.keep import Shape
 from rung.compiler.layout import context_message, prompt_of, quoted
 from rung.compiler.past import Earlier, Window, labels_of
 from rung.compiler.plan import Candidate, Plan
+from rung.compiler.summaries import is_of_session, until
 from rung.compiler.truncate import truncate
 from rung.errors import BudgetError, names
 from rung.records.item import body
@@ -46,7 +47,7 @@ def fit(plan: Plan, costs: Costs) -> Plan:
     wanted = sum(sizes) + (overhead if optional else 0)
     for_history = _history_shape(plan, costs, room, wanted)
     if plan.past is not None:
-        plan = _fit_past(plan, plan.past, for_history)
+        plan = _fit_past(plan, plan.past, for_history, _session_summary(plan, state))
     if plan.window is not None:
         room -= plan.window.cost
     else:
@@ -199,10 +200,19 @@ def _history_shape(plan: Plan, costs: Costs, room: int, wanted: int) -> Shape:
     )
 
 
-def _fit_past(plan: Plan, past: Earlier, shape: Shape) -> Plan:
+def _session_summary(plan: Plan, state: Mapping[str, Candidate]) -> Candidate | None:
+    """The summary that stands for the session's older exchanges, where it is in."""
+    found = (state[one.item.id] for one in plan.candidates if is_of_session(one.item, plan.session))
+    return next((one for one in found if one.alive), None)
+
+
+def _fit_past(plan: Plan, past: Earlier, shape: Shape, summary: Candidate | None) -> Plan:
     """The plan with the window of its session's past, or with the window's items as candidates of their own
     where they cannot be taken as they were rendered."""
-    window = past.window(shape)
+    if summary is None:
+        window = past.window(shape)
+    else:
+        window = past.window(shape, past.past.covered(until(summary.item)), summary.item.id)
     revoked = past.revoked([item.id for exchange in window.exchanges for item in exchange.items])
     if plan.target in _SPLICED and past.clean and not revoked and _readable(plan, window):
         return msgspec.structs.replace(plan, window=window)
@@ -302,11 +312,13 @@ def _settle_total(plan: Plan, costs: Costs) -> Plan:
             return plan
         loose = [one for one in alive if one.place in ("context", "summary") and not one.required]
         if loose:
-            last = max(loose, key=_rank)
+            # A summary stands for much: it gives way last.
+            last = max(loose, key=lambda one: (one.place != "summary", *_rank(one)))
             plan = _without(plan, {last.item.id}, "over_budget", over)
             continue
         if plan.window is not None and plan.past is not None and plan.window.exchanges:
-            window = plan.past.window(Shape(limit=max(0, plan.window.cost - over), block=1))
+            shape = Shape(limit=max(0, plan.window.cost - over), block=1)
+            window = plan.past.window(shape, plan.window.start, plan.window.summary)
             plan = msgspec.structs.replace(plan, window=window)
             continue
         past = exchanges([one for one in alive if one.place == "history"], costs)

@@ -36,6 +36,7 @@ REASONS: Mapping[str, str] = {
     "fetch_failed": "its source failed",
     "timeout": "its source did not answer in time",
     "history_window": "older than the part of the history that is sent",
+    "summarised": "a summary stands in its place",
     "empty": "it has nothing to show",
     "represents_result": "its result is shown in the context block",
     "repaired": "changed so that the provider accepts the request",

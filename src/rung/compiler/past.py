@@ -6,6 +6,7 @@ cost depends on what is new and on what is sent, never on the length of the conv
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -131,6 +132,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         notes: what the target's rules made necessary to change.
         rows: manifest rows: one for what is left out, one for what is in.
         left_out: the rows of what is not sent, alone.
+        start, summary: how many exchanges a summary stands for, and its id.
     """
 
     wire: tuple[Any, ...] = ()
@@ -141,6 +143,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[Repair, ...] = ()
     rows: tuple[Entry, ...] = ()
     left_out: tuple[Entry, ...] = ()
+    start: int = 0
+    summary: str | None = None
 
     @property
     def cost(self) -> int:
@@ -174,6 +178,8 @@ class Past:
         self.clean = True
         """Whether each exchange may be rendered by itself: no call id is used twice."""
         self.cursor = 0
+        self.summaries: list[ContextItem[Any]] = []
+        """The session's own summaries, in order of writing."""
         self.revoked: Callable[[Sequence[str]], Mapping[str, str]] = _none_revoked
 
     @property
@@ -186,12 +192,23 @@ class Past:
         """The exchange in progress: the request, and what has answered it so far."""
         return self._open
 
+    @property
+    def closed(self) -> Sequence[Exchange]:
+        """The exchanges before the current one, in order."""
+        return self._closed
+
+    def covered(self, until: int) -> int:
+        """How many closed exchanges began at a sequence number or before."""
+        return bisect_right(self._closed, until, key=lambda exchange: exchange.items[0].seq)
+
     def catch_up(self, items: Iterable[ContextItem[Any]]) -> None:
         """Take in what the session has gained; items in order of their sequence."""
         late: int | None = None
         for item in items:
             self.cursor = item.seq
             name = item.type.name
+            if name == "summary" and item.attr("until") is not None:
+                self.summaries.append(item)
             if name not in _TALK and item.call_id is None:
                 continue
             for part in item.parts:
@@ -250,10 +267,16 @@ class Past:
             return self._open, Earlier(past=self)
         return self._closed[number], Earlier(past=self, until=number)
 
-    def window(self, shape: Shape, until: int | None = None) -> Window:
-        """The exchanges that are sent within the limits, of all or of the first `until`."""
+    def window(self, shape: Shape, until: int | None = None, start: int = 0, summary: str | None = None) -> Window:
+        """The exchanges that are sent within the limits, of all or of the first `until`.
+
+        A summary stands for those before number `start`.
+        """
         last = len(self._closed) if until is None else until
-        kept = keep(self._before if until is None else self._before[: until + 1], shape)
+        start = min(start, last)
+        before = self._before if until is None and not start else self._before[start : last + 1]
+        kept = keep([each - before[0] for each in before] if start else before, shape)
+        kept = Kept(head=start + kept.head, gap=start + kept.gap, tail=start + kept.tail)
         numbers = (*range(kept.head, kept.gap), *range(kept.tail, last))
         for number in self._rendered.difference(numbers):
             self._closed[number].forget_wire()
@@ -283,25 +306,34 @@ class Past:
             exchanges=tuple(sent),
             stubs=tuple(stubbed),
             notes=tuple(note for exchange in sent for note in exchange.notes),
-            rows=self._rows(kept, saved, last),
-            left_out=self._left_out(kept),
+            rows=self._rows(kept, saved, last, start, summary),
+            left_out=self._left_out(kept, start, summary),
+            start=start,
+            summary=summary,
         )
 
-    def _rows(self, kept: Kept, saved: int, last: int) -> tuple[Entry, ...]:
+    def _rows(self, kept: Kept, saved: int, last: int, start: int, summary: str | None) -> tuple[Entry, ...]:
         """One row for each stretch in one state, in order; what stubs saved comes off the tail."""
         rows = [
-            self._row(0, kept.head, "excluded", 0),
+            self._row(0, start, "excluded", 0, summary),
+            self._row(start, kept.head, "excluded", 0),
             self._row(kept.head, kept.gap, "included", 0),
             self._row(kept.gap, kept.tail, "excluded", 0),
             self._row(kept.tail, last, "included", saved),
         ]
         return tuple(row for row in rows if row is not None)
 
-    def _left_out(self, kept: Kept) -> tuple[Entry, ...]:
-        rows = (self._row(0, kept.head, "excluded", 0), self._row(kept.gap, kept.tail, "excluded", 0))
+    def _left_out(self, kept: Kept, start: int, summary: str | None) -> tuple[Entry, ...]:
+        rows = (
+            self._row(0, start, "excluded", 0, summary),
+            self._row(start, kept.head, "excluded", 0),
+            self._row(kept.gap, kept.tail, "excluded", 0),
+        )
         return tuple(row for row in rows if row is not None)
 
-    def _row(self, start: int, end: int, state: Literal["included", "excluded"], saved: int) -> Entry | None:
+    def _row(
+        self, start: int, end: int, state: Literal["included", "excluded"], saved: int, summary: str | None = None
+    ) -> Entry | None:
         if start >= end:
             return None
         stretch = self._closed[start:end] if state == "included" else ()
@@ -312,7 +344,8 @@ class Past:
             count=self._items[end] - self._items[start],
             tokens=sum(exchange.tokens for exchange in stretch) - saved,
             state=state,
-            reason="history" if state == "included" else "history_window",
+            reason="history" if state == "included" else "history_window" if summary is None else "summarised",
+            params={} if summary is None else {"item": summary},
             place="history",
         )
 
@@ -336,9 +369,9 @@ class Earlier(msgspec.Struct, frozen=True, kw_only=True):
         """Which of these items are revoked."""
         return self.past.revoked(ids)
 
-    def window(self, shape: Shape) -> Window:
-        """The exchanges that are sent within the limits."""
-        return self.past.window(shape, self.until)
+    def window(self, shape: Shape, start: int = 0, summary: str | None = None) -> Window:
+        """The exchanges that are sent within the limits; a summary stands for those before number `start`."""
+        return self.past.window(shape, self.until, start, summary)
 
 
 def labels_of(exchanges: Sequence[Exchange]) -> frozenset[Labels]:

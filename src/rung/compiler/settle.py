@@ -21,6 +21,7 @@ def settle(plan: Plan) -> Plan:
     if not plan.both:
         _represent(decided, context)
     _supersede(decided, _alive(decided, context))
+    _supersede(decided, [one for one in plan.candidates if one.alive and one.place == "summary"])
     _deduplicate(decided, _alive(decided, context))
     conflicts = _conflicts(plan, decided, _alive(decided, context))
     return plan.with_(tuple(decided[one.item.id] for one in plan.candidates), conflicts=conflicts)
