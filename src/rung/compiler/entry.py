@@ -62,6 +62,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         intent: which sources, what clearance and scopes.
         scores: item id to score.
         both: show an item and the one promoted from it.
+        select: `greedy` takes what ranks highest and fits; `value` maximises the sum of scores within a priority.
+        cache: mark the stable parts of the prompt for the provider's cache, where the provider wants marks.
         history_tokens: the most that the history takes.
         history_rule: how the history is cut; None: the policy's.
         verify: `full` counts the finished request anew.
@@ -86,6 +88,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[str] | None = None
     scores: Mapping[str, float] = {}
     both: bool = False
+    select: Literal["greedy", "value"] = "greedy"
+    cache: bool = True
     history_tokens: int | None = None
     history_rule: HistoryRule | None = None
     verify: Literal["fast", "full"] | None = None
@@ -248,6 +252,8 @@ def _plan(
         invalidated=ledger.invalidated([one.item for one in candidates], reach),
         revoked=ledger.revoked(ids, reach),
         both=options.both,
+        select=options.select,
+        cache=options.cache,
         history_tokens=options.history_tokens,
         history_rule=options.history_rule or policy.history,
         past=past,

@@ -22,8 +22,8 @@ class Facts:
     Attributes:
         rules: the policy of its source.
         place: `instructions`, `summary`, `talk` or `context`.
-        label: what it is called in every turn: its document's id, or else a short hash of source and key (or
-            content), so that it stays when the same passage is retrieved again.
+        label: what it is called in every turn: its own id or its document's, or else a short hash of source and key
+            (or content), so that it stays when the same passage is retrieved again.
         key: its content key; equal for equal content.
         stale_from: the moment (POSIX seconds) from which it may not be asserted; infinity: never.
         seen: when it was seen, in POSIX seconds.
@@ -49,7 +49,7 @@ class Facts:
         self.key = content_key(body(item))
         self.named = attrs.get("id")
         self.supersedes = attrs.get("supersedes")
-        self.label = attrs.get("document") or self.named or _label(item, self.key)
+        self.label = self.named or attrs.get("document") or _label(item, self.key)
         self.seen = item.seen_at.timestamp()
         limit = limit_for(policy, item)
         expires = math.inf if item.expires_at is None else item.expires_at.timestamp()

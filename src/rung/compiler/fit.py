@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from rung.compiler.past import Earlier, Window, labels_of
 from rung.compiler.plan import Candidate, Plan
 from rung.compiler.summaries import is_of_session, until
 from rung.compiler.truncate import truncate
+from rung.compiler.value import most_valuable
 from rung.errors import BudgetError, names
 from rung.records.item import body
 
@@ -53,7 +54,8 @@ def fit(plan: Plan, costs: Costs) -> Plan:
     else:
         room -= _fit_history(plan, costs, state, for_history)
     room -= overhead if optional else 0
-    dropped = _fit_context(state, optional, sizes, room, costs, _used_by_source(plan, costs))
+    first = most_valuable(optional, sizes, room) if plan.select == "value" else frozenset[int]()
+    dropped = _fit_context(state, optional, sizes, room, costs, _used_by_source(plan, costs), first)
     candidates = plan.candidates
     if state:
         candidates = tuple([state.get(one.item.id, one) for one in candidates])
@@ -254,12 +256,16 @@ def _fit_context(
     room: int,
     costs: Costs,
     used: dict[str, int],
+    first: Set[int],
 ) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Fill the room by rank; what did not get in, and why."""
+    """Fill the room by rank, those numbered in `first` before others of their priority; what is left out, and why."""
     dropped: dict[str, tuple[str, dict[str, Any]]] = {}
     taken: dict[str, int] = {}
     pledged = _pledged(optional, used)
-    ranked = sorted(range(len(optional)), key=[_rank(one) for one in optional].__getitem__)
+    ranks = [_rank(one) for one in optional]
+    if first:
+        ranks = [(rank[0], number not in first, *rank[1:]) for number, rank in enumerate(ranks)]
+    ranked = sorted(range(len(optional)), key=ranks.__getitem__)
     for place in ranked:
         one, size = optional[place], sizes[place]
         source, rules = one.item.source, one.facts.rules

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from rung.assembly.messages import Block, Message, Prompt
 from rung.compiler.labels import MEMORY_GROUPS, canonical
 from rung.compiler.plan import Candidate, Plan
@@ -30,7 +32,23 @@ def prompt_of(plan: Plan, alive: Sequence[Candidate]) -> Prompt:
     if context:
         messages.append(context_message(context))
     messages += [spoken(one) for one in alive if one.place in ("request", "after")]
+    if plan.cache and plan.target in _MARKED:
+        mark(messages)
     return Prompt(messages=tuple(messages), tools=plan.tools, response_schema=plan.response_schema)
+
+
+_MARKED = frozenset({"anthropic"})
+"""Providers that reuse a prompt up to a mark only; the others take the longest equal beginning by themselves."""
+
+
+def mark(messages: list[Message]) -> None:
+    """Ask for a cache mark where a stable part ends: the instructions, the history, and the turn in progress."""
+    for place in ("instructions", "history"):
+        ends = [number for number, message in enumerate(messages) if message.place == place]
+        if ends:
+            messages[ends[-1]] = msgspec.structs.replace(messages[ends[-1]], cache=True)
+    if messages and messages[-1].role == "tool":
+        messages[-1] = msgspec.structs.replace(messages[-1], cache=True)
 
 
 def _rule_order(one: Candidate) -> tuple[int, int]:

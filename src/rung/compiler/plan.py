@@ -96,6 +96,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     invalidated: Mapping[str, str] = {}
     revoked: Mapping[str, str] = {}
     both: bool = False
+    select: Literal["greedy", "value"] = "greedy"
+    cache: bool = True
     history_tokens: int | None = None
     history_rule: HistoryRule = HistoryRule()
     past: Earlier | None = None
