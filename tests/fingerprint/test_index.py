@@ -46,6 +46,15 @@ def test_a_text_that_came_after_the_document_excuses_nothing() -> None:
     assert not find(EVIL, "x", EVIL, held=(Held(text=EVIL, since=1),))
 
 
+def test_a_prompt_that_every_result_quotes_reads_none_of_them() -> None:
+    texts = [f"{i} {PROMPT}" for i in range(2_000)]
+    read: list[int] = []
+    index = index_of(*texts)
+    held = (Held(text=PROMPT, since=3),)
+    assert [run.doc for run in index.find(PROMPT, lambda doc: read.append(doc) or texts[doc], held=held)] == [0, 1, 2]
+    assert read == [0, 1, 2]
+
+
 def test_held_runs_do_not_use_up_the_runs_that_are_reported() -> None:
     pieces = [f"{i} {PROMPT[i:]}{PROMPT[:i]} {i}" for i in range(40)]
     document = " | ".join([*pieces, EVIL])

@@ -132,9 +132,7 @@ class Check:
         firsts = _changes(ordered)
         counts = np.diff(np.append(firsts, len(ordered)))
         until = np.maximum.reduceat(around[order], firsts)
-        which, docs = matches(levels, ordered[firsts])
-        kept = docs < until[which]
-        which, docs = which[kept], docs[kept]
+        which, docs = matches(levels, ordered[firsts], until)
         by_doc = np.argsort(docs, kind="stable")
         docs, which = docs[by_doc], which[by_doc]
         for start, end in pairwise([*_changes(docs).tolist(), len(docs)]):

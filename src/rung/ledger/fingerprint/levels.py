@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .hashing import DOC_BITS, MOST_DOCS
+from .hashing import DOC_BITS, MOST_DOCS, distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +30,7 @@ class KeyLevels:
         self._waiting_count = 0
         self._levels: list[Keys] = []
         self._removed: set[int] = set()
+        self._removed_now: frozenset[int] | None = None
 
     def __len__(self) -> int:
         return self._waiting_count + sum(map(len, self._levels))
@@ -49,6 +50,7 @@ class KeyLevels:
     def remove(self, docs: set[int]) -> None:
         """Forget the keys of documents; they are dropped at once from results and in time from memory."""
         self._removed |= docs
+        self._removed_now = None
         if len(self._removed) > 1024 and len(self._removed) * 64 > len(self):
             self.purge()
 
@@ -58,6 +60,7 @@ class KeyLevels:
         if self._removed:
             self._levels = [kept for level in self._levels if len(kept := self._without_removed(level))]
             self._removed.clear()
+            self._removed_now = None
 
     def _without_removed(self, keys: Keys) -> Keys:
         gone = np.fromiter(self._removed, dtype=np.uint64, count=len(self._removed))
@@ -66,7 +69,8 @@ class KeyLevels:
     def _settle(self) -> None:
         if not self._waiting:
             return
-        self._levels.append(np.sort(np.concatenate(self._waiting)))
+        # Text that repeats itself gives the same key again and again.
+        self._levels.append(distinct(np.concatenate(self._waiting)))
         self._waiting, self._waiting_count = [], 0
         while len(self._levels) > 1 and len(self._levels[-2]) < _GROWTH * len(self._levels[-1]):
             last, before = self._levels.pop(), self._levels.pop()
@@ -76,11 +80,20 @@ class KeyLevels:
     def levels(self) -> Levels:
         """The sorted arrays as they are now, and the documents to leave out."""
         self._settle()
-        return list(self._levels), frozenset(self._removed)
+        if self._removed_now is None:
+            self._removed_now = frozenset(self._removed)
+        return list(self._levels), self._removed_now
 
 
-def matches(levels: list[Keys], hashes: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For sorted, distinct hashes: pairs of (index in `hashes`, document number)."""
+def matches(
+    levels: list[Keys], hashes: Keys, until: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For sorted, distinct hashes: pairs of (index in `hashes`, document number).
+
+    `until` gives for each hash the document number from which on nothing is looked for.
+    """
+    last = _DOC_MASK if until is None else (np.clip(until, 1, MOST_DOCS) - 1).astype(np.uint64)
+    ends = hashes | last
     which = [np.empty(0, dtype=np.int64)]
     docs = [np.empty(0, dtype=np.int64)]
     for level in levels:
@@ -88,7 +101,7 @@ def matches(levels: list[Keys], hashes: Keys) -> tuple[NDArray[np.int64], NDArra
         hit = np.flatnonzero(level[np.minimum(low, len(level) - 1)] >> _DOC_BITS == hashes >> _DOC_BITS)
         if not len(hit):
             continue
-        counts = np.searchsorted(level, hashes[hit] | _DOC_MASK, side="right") - low[hit]
+        counts = np.searchsorted(level, ends[hit], side="right") - low[hit]
         total = int(counts.sum())
         steps = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
         which.append(np.repeat(hit, counts))
