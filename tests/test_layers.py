@@ -27,10 +27,10 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"store"}),
     frozenset({"gather"}),
     frozenset({"knowledge"}),
-    frozenset({"memory", "summary", "tools"}),
+    frozenset({"memory", "models", "summary", "tools"}),
     frozenset({"config"}),
     frozenset({"engine"}),
-    frozenset({"check", "inspector", "integrations", "models", "observe", "testing", "wire"}),
+    frozenset({"check", "inspector", "integrations", "observe", "testing", "wire"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )
