@@ -204,7 +204,7 @@ def _history_shape(plan: Plan, costs: Costs, room: int, wanted: int) -> Shape:
 
 def _session_summary(plan: Plan, state: Mapping[str, Candidate]) -> Candidate | None:
     """The summary that stands for the session's older exchanges, where it is in."""
-    found = (state[one.item.id] for one in plan.candidates if is_of_session(one.item, plan.session))
+    found = (state.get(one.item.id, one) for one in plan.candidates if is_of_session(one.item, plan.session))
     return next((one for one in found if one.alive), None)
 
 
