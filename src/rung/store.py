@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar, overload
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar, cast, overload
 
 import msgspec
 
 from rung.compiler.facts import FactsCache
 from rung.compiler.pasts import PastCache
-from rung.errors import ConfigError, InputError, ScopeError, names
+from rung.errors import ConfigError, ContextTypeError, InputError, ScopeError, names
 from rung.ledger.backend import Backend, Document, Event
 from rung.ledger.channels import Endorsement, InstructionSource, file_source
 from rung.ledger.ledger import DIRECT, Ledger, Provenance, Reach, handed_out, name, within
@@ -22,7 +22,7 @@ from rung.policy.load import default_policy, validated
 from rung.policy.rules import PolicySet
 from rung.records.clock import Clock, IdFactory, deterministic_ids, random_ids, system_clock
 from rung.records.draft import Draft
-from rung.records.item import ContextItem, Part
+from rung.records.item import ContextItem, Part, Slot, body
 from rung.records.labels import Sensitivity, combine
 from rung.records.template import FilledTemplate, Template, TString, born, is_tstring
 from rung.records.types import BUILTIN_TYPES, Assistant, ContextType, Instruction, Policy, User
@@ -94,7 +94,8 @@ class ContextStore:
                 raise ConfigError(f"two instruction sources are named `{source.name}` (rename one)", path=source.name)
             channels[source.name] = source
         self._core = _Core(
-            ledger=Ledger(backend, rules, known, clock, factory),
+            # A copy of its own: what is done to the caller's policy, or to the defaults, does not reach it.
+            ledger=Ledger(backend, _own(rules), known, clock, factory),
             validators=checks,
             types=known,
             channels=channels,
@@ -185,7 +186,7 @@ class ContextStore:
     @property
     def policy(self) -> PolicySet:
         """A copy of the rules: altering it alters nothing."""
-        return msgspec.structs.replace(self._core.ledger.policy)
+        return _own(self._core.ledger.policy)
 
     @property
     def tenant(self) -> str | None:
@@ -408,11 +409,17 @@ class ContextStore:
         filled = content if isinstance(content, FilledTemplate) else Template.from_tstring(content)
         items = self._core.ledger.issued([item for _, item in filled.bindings], self._reach)
         template = self.add(type, filled.template, source=source)
+        parents = (template.id, *(item.id for item in items))
+        revoked = self._core.ledger.revoked(parents, self._reach)
+        for parent in parents:
+            if parent in revoked:
+                raise ContextTypeError(
+                    f"item `{parent}` is revoked and fills no template ({revoked[parent]})", item_id=parent
+                )
         labels = combine([template.labels, *(item.labels for item in items)])
-        draft = Draft(type=type, content=filled.template.text, source=source, parts=filled.parts)
-        provenance = Provenance(
-            parents=(template.id, *(item.id for item in items)), via="fill:", labels=labels, before_seal=True
-        )
+        # The text that was judged is the one that is taken, whatever the template says when it is read again.
+        draft = Draft(type=type, content=body(template), source=source, parts=_slots(template, filled, items))
+        provenance = Provenance(parents=parents, via="fill:", labels=labels)
         return self._write([(draft, provenance)])[0]
 
     # changing type
@@ -677,10 +684,12 @@ class ContextStore:
         """Keep a turn's manifest, so that it can be asked about later."""
         manifest = turn.manifest
         with self._core.ledger.backend.write(self._reach.tenant) as tx:
+            # Numbered in the order of writing, whatever their clock said; the line feed is in no session's name.
+            number = tx.next_seq(f"turns\n{self._reach.session or ''}", 1)
             tx.put(
                 Document(
                     kind="turn",
-                    id=manifest.turn,
+                    id=f"{self._reach.session or ''}/{number:08d}/{manifest.turn}",
                     tenant=self._reach.tenant,
                     session=self._reach.session,
                     body=manifest.json(),
@@ -694,9 +703,8 @@ class ContextStore:
         reach = self._reach
         wanted = session if session is not None else reach.session
         kept = self._core.ledger.backend.documents("turn", reach.tenants, session=wanted)
-        yield from sorted(
-            (Manifest.from_json(document.body) for document in kept), key=lambda made: (made.at, made.turn)
-        )
+        for document in sorted(kept, key=lambda document: document.id):
+            yield Manifest.from_json(document.body)
 
     # end
 
@@ -725,6 +733,14 @@ def core(store: ContextStore) -> tuple[Ledger, Reach]:
     return store._core.ledger, store._reach  # pyright: ignore[reportPrivateUsage]
 
 
+def _slots(template: ContextItem[Any], filled: FilledTemplate, items: Sequence[ContextItem[Any]]) -> tuple[Slot, ...]:
+    known = frozenset((template.attr("slots") or "").split())
+    names_of = [slot for slot, _ in filled.bindings]
+    if not known.issuperset(names_of):
+        raise InputError("a slot is filled that the template has not (build it again)", field="content")
+    return tuple(Slot(name=slot, item_id=item.id) for slot, item in zip(names_of, items, strict=True))
+
+
 def _id(item: ContextItem[Any] | str) -> str:
     return item if isinstance(item, str) else item.id
 
@@ -740,6 +756,21 @@ def _bind(endorsement: Endorsement | None, content: object) -> Endorsement | Non
     if endorsement.digest and endorsement.digest != digest:
         raise InputError("the endorsement is bound to another text (endorse this one)", field="endorsement")
     return msgspec.structs.replace(endorsement, digest=digest)
+
+
+def _own(value: Any) -> Any:
+    """A copy that shares nothing that could be altered, however it is done."""
+    if isinstance(value, msgspec.Struct):
+        return type(value)(**{field: _own(getattr(value, field)) for field in value.__struct_fields__})
+    if isinstance(value, MappingProxyType):
+        return MappingProxyType({key: _own(held) for key, held in cast("Mapping[Any, Any]", value).items()})
+    if isinstance(value, Mapping):
+        return {key: _own(held) for key, held in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list):
+        return [_own(held) for held in cast("list[Any]", value)]
+    if isinstance(value, tuple):
+        return tuple(_own(held) for held in cast("tuple[Any, ...]", value))
+    return value
 
 
 def _descendants(ledger: Ledger, item_id: str, reach: Reach) -> list[ContextItem[Any]]:

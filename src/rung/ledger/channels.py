@@ -73,7 +73,8 @@ class InstructionSource(msgspec.Struct, frozen=True, kw_only=True):
 
 def file_source(path: str | Path) -> InstructionSource:
     """The channel of one file named by the deployment."""
-    resolved = Path(path)
+    # Not another file of that name after a change of directory; a link may be led elsewhere by its owner.
+    resolved = Path(path).absolute()
 
     def loader(_: str | None) -> str:
         return resolved.read_text(encoding="utf-8")

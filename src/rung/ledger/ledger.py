@@ -34,7 +34,7 @@ from rung.policy.rules import PolicySet
 from rung.records.canonical import canonical_json, canonical_text
 from rung.records.clock import Clock, IdFactory, IdParts, aware_utc
 from rung.records.draft import Draft
-from rung.records.item import ContextItem, sealed
+from rung.records.item import ContextItem, body, sealed
 from rung.records.labels import Labels, Sensitivity
 from rung.records.text import LabelledText
 from rung.records.types import ContextType
@@ -71,6 +71,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         after: places of earlier drafts of the same write that it is derived from. This lineage is recorded and
             excuses nothing: the rules judge the draft as one without parents.
         declassification: who answers for labels that are wider than the parents'.
+        guarded: this very text passed a guard of the policy on its way from the parents into a protected type.
     """
 
     channel: str | None = None
@@ -82,6 +83,13 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     before_seal: bool = False
     after: tuple[int, ...] = ()
     declassification: Declassification | None = None
+    guarded: bool = False
+
+    @property
+    def covers(self) -> frozenset[str]:
+        """The items whose text may enter a protected type: what the endorsement covers, what passed the guard."""
+        covered = frozenset[str]() if self.endorsement is None else frozenset(self.endorsement.covers)
+        return covered.union(self.parents) if self.guarded else covered
 
 
 DIRECT = Provenance()
@@ -195,16 +203,20 @@ class Ledger:
                 field="content",
             )
         protected = rules.protected
-        if protected and origins and provenance.channel is None and provenance.endorsement is None:
+        carried = next((one for one in origins if one.item_id not in provenance.covers), None)
+        if protected and carried is not None and provenance.channel is None:
             reasons.append(
                 self._reason(
                     "labels",
                     "labelled_text",
-                    f"{origins[0].type} cannot be inserted into {declared.name} context "
-                    f"(the text carries labels of item `{origins[0].item_id}` from `{origins[0].source}`)",
-                    item_id=origins[0].item_id,
+                    f"{carried.type} cannot be inserted into {declared.name} context "
+                    f"(the text carries labels of item `{carried.item_id}` from `{carried.source}`)",
+                    item_id=carried.item_id,
                 )
             )
+        word = provenance.endorsement
+        if protected and word is not None and word.digest and word.digest != text_digest(text):
+            raise InputError("the endorsement is bound to another text (endorse this one)", field="endorsement")
         attrs = _attrs(draft.attrs)
         if replaced:
             attrs = tuple(sorted((*attrs, ("replaced", str(replaced)))))
@@ -360,7 +372,9 @@ class Ledger:
     ) -> list[Reason]:
         reasons: list[Reason] = []
         target, provenance = made.type.name, made.provenance
-        if provenance.channel is None and provenance.endorsement is None and not provenance.parents:
+        if self._repeats_parent(made, tenants):
+            return reasons
+        if provenance.channel is None and provenance.endorsement is None and not provenance.guarded:
             if is_sealed and not provenance.before_seal and not tx.identities([self._identity(made)]):
                 reasons.append(
                     self._reason(
@@ -384,15 +398,18 @@ class Ledger:
         if earlier:
             # The same registration again: it is the first one that stays, whatever came in since.
             return reasons
-        hits = self._whole_hits(made, rows) or self._origins.hits(made.text, target, tx, tenants)
-        if provenance.endorsement is not None:
-            covered = {*provenance.endorsement.covers, *provenance.parents}
-            hits = [hit for hit in hits if hit.item_id not in covered]
-        else:
-            hits = [hit for hit in hits if hit.item_id not in provenance.parents]
+        hits = self._whole_hits(made, rows)
+        if all(hit.item_id in provenance.covers for hit in hits):
+            hits = self._origins.hits(made.text, target, tx, tenants)
+        hits = [hit for hit in hits if hit.item_id not in provenance.covers]
         if hits:
             reasons.append(self._laundering(made, hits))
         return reasons
+
+    def _repeats_parent(self, made: _Prepared, tenants: Tenants) -> bool:
+        """Whether a parent of the same type says exactly this already, so that nothing new enters the type."""
+        parents = self._backend.get(made.provenance.parents, tenants) if made.provenance.parents else {}
+        return any(parent.type is made.type and body(parent) == made.text for parent in parents.values())
 
     def _whole_hits(self, made: _Prepared, rows: Sequence[OriginRow]) -> list[Hit]:
         protected = [row.ordinal for row in rows if self._policy.protected(row.type)]
@@ -440,7 +457,7 @@ class Ledger:
         return msgspec.structs.replace(reason, hits=tuple(hits), mode=mode)
 
     def _tool_source(self, source: str, tenants: Tenants) -> str | None:
-        if source.startswith("tool:") or source.startswith("mcp:"):
+        if source.casefold().lstrip().startswith(("tool:", "mcp:")):
             return ""
         found = next(iter(self._backend.items(tenants, types=frozenset({"tool_output"}), source=source, limit=1)), None)
         return None if found is None else f", id={found.id}"
@@ -460,12 +477,12 @@ class Ledger:
     def _keeps_identity(self, made: _Prepared) -> bool:
         if made.protected:
             return True
+        # What a source says again of the same thing, as of the same version or moment, is the item that it said first.
+        # A tool's result is an observation of its own, and a conversation may repeat itself.
         draft = made.draft
-        return (
-            draft.key is not None
-            and draft.version is not None
-            and made.type.name not in ("tool_output", "user", "assistant")
-        )
+        named = draft.key is not None or any(name == "id" for name, _ in made.attrs)
+        dated = draft.version is not None or made.observed_at is not None
+        return named and dated and made.type.name not in ("tool_output", "user", "assistant")
 
     def _insert(
         self,

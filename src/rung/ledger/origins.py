@@ -6,7 +6,9 @@ protected insert reads what came in since, inside its own exclusive write, so it
 
 from __future__ import annotations
 
+import re
 import threading
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -20,20 +22,29 @@ if TYPE_CHECKING:
     from rung.ledger.fingerprint import FingerprintIndex, Held
 
 _BATCH = 1_000
+_SLOT = re.compile(r"\{[^\W\d]\w*\}")
+
+
+def readings(text: str) -> tuple[str, ...]:
+    """A protected text as it is written and, where it has slots, without their names: what a model reads on either
+    side of a slot may be one run. Places stay the same."""
+    return (text, _SLOT.sub(lambda found: " " * len(found[0]), text)) if _SLOT.search(text) else (text,)
 
 
 class _Tenant:
     """What is indexed of one tenant: untrusted items numbered in order of writing, and the protected texts."""
 
-    __slots__ = ("cursor", "docs", "held", "index")
+    __slots__ = ("cursor", "docs", "held", "index", "ordinals")
 
     def __init__(self, index: FingerprintIndex) -> None:
         self.index = index
         self.cursor = 0
         self.docs: list[tuple[str, str, str, int]] = []
         """Of each document: item id, type, source and ordinal."""
+        self.ordinals: list[int] = []
+        """Of each document: its place in the store's order of writing."""
         self.held: list[tuple[int, str]] = []
-        """Of each protected text: how many documents came before it, and the text."""
+        """Of each protected text: its place in the store's order of writing, and the text."""
 
 
 class OriginIndex:
@@ -60,18 +71,19 @@ class OriginIndex:
 
         with self._lock:
             found: list[Hit] = []
-            for tenant in tenants:
-                state = self._caught_up(tenant, tx)
-                held = [Held(text=kept, since=at) for at, kept in state.held]
-                held += [
-                    Held(text=kept)
-                    for other in tenants
-                    if other != tenant
-                    for _, kept in self._caught_up(other, tx).held
+            states = {tenant: self._caught_up(tenant, tx) for tenant in tenants}
+            protected = [kept for state in states.values() for kept in state.held]
+            for tenant, state in states.items():
+                # What another tenant's protected item says excuses what came after it, and nothing before.
+                held = [
+                    Held(text=said, since=bisect_right(state.ordinals, at))
+                    for at, kept in protected
+                    for said in readings(kept)
                 ]
                 held += [Held(text=kept) for kept in self._limits.boilerplate]
-                found += self._search(text, target, tenant, state, held)
-            return sorted(found, key=lambda hit: (hit.ordinal, hit.span))
+                for said in readings(text):
+                    found += self._search(said, target, tenant, state, held)
+            return sorted(dict.fromkeys(found), key=lambda hit: (hit.ordinal, hit.span))
 
     def _search(
         self, text: str, target: str, tenant: str | None, state: _Tenant, held: Sequence[Held]
@@ -117,7 +129,8 @@ class OriginIndex:
                 numbers.append(len(state.docs))
                 texts.append(row.text)
                 state.docs.append((row.item_id, row.type, row.source, row.ordinal))
+                state.ordinals.append(row.ordinal)
             if row.type in self._protected:
-                state.held.append((len(state.docs), row.text))
+                state.held.append((row.ordinal, row.text))
         state.index.add_many(numbers, texts)
         state.cursor = batch[-1].ordinal

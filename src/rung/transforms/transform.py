@@ -11,12 +11,14 @@ import msgspec
 from rung.errors import ContextTypeError, InputError, RungError, TransformError
 from rung.ledger.channels import Endorsement
 from rung.ledger.content import text_digest
-from rung.ledger.ledger import Ledger, Provenance, Reach
+from rung.ledger.ledger import Ledger, Provenance, Reach, handed_out
 from rung.policy.decision import Reason
 from rung.policy.rules import Transition
+from rung.records.canonical import canonical_json
 from rung.records.draft import Draft
 from rung.records.item import ContextItem, body
 from rung.records.labels import combine
+from rung.records.text import LabelledText
 from rung.records.types import ContextType
 from rung.transforms.validators import Check, Failure, Validator, excerpt, run
 
@@ -89,17 +91,6 @@ def prepare(
                 f"item `{parent.id}` is revoked and nothing can be derived from it ({revoked[parent.id]})",
                 item_id=parent.id,
             )
-    steps: list[str] = []
-    integrity = ledger.policy.integrity(to.name)
-    for parent in parents:
-        if parent.type is to:
-            integrity = min(integrity, parent.integrity)
-            continue
-        step = _step(ledger, parent, to, reach)
-        if step is not None:
-            _validate(ledger, parent, to, reach, validators, step, endorsement)
-            steps += step.validators
-    labels = combine(parent.labels for parent in parents)
     first = parents[0]
     content = derivation.content
     media_json = content is None and first.media_type == "application/json"
@@ -111,8 +102,24 @@ def prepare(
         content = msgspec.json.decode(body(first)) if media_json else body(first)
     elif isinstance(content, ContextItem):
         raise InputError("`content` of a transform is text or a JSON value, not an item", field="content")
-    if endorsement is not None and not endorsement.digest and isinstance(content, str):
-        endorsement = msgspec.structs.replace(endorsement, digest=text_digest(content), at=ledger.now().isoformat())
+    steps: list[str] = []
+    integrity = ledger.policy.integrity(to.name)
+    protected = ledger.policy.protected(to.name)
+    for parent in parents:
+        if parent.type is to:
+            integrity = min(integrity, parent.integrity)
+            continue
+        step = _step(ledger, parent, to, reach)
+        if step is not None:
+            # What enters a protected type is what its guard has seen, not what it was made from.
+            judged = _with(parent, content) if protected else handed_out(parent)
+            _validate(ledger, judged, to, reach, validators, step, endorsement)
+            steps += step.validators
+    labels = combine(parent.labels for parent in parents)
+    if endorsement is not None and not endorsement.digest:
+        endorsement = msgspec.structs.replace(
+            endorsement, digest=text_digest(_said(content)), at=ledger.now().isoformat()
+        )
     seen = [parent.seen_at for parent in parents]
     expiries = [parent.expires_at for parent in parents if parent.expires_at is not None]
     draft = Draft(
@@ -137,8 +144,23 @@ def prepare(
         labels=labels,
         integrity=integrity,
         endorsement=endorsement,
+        guarded=bool(steps) and protected,
     )
     return draft, provenance
+
+
+def _said(content: Any) -> str:
+    """The text that a store would take of it."""
+    if isinstance(content, LabelledText):
+        return content.reveal("judged before it enters a type")
+    return content if isinstance(content, str) else canonical_json(content)
+
+
+def _with(parent: ContextItem[Any], content: Any) -> ContextItem[Any]:
+    is_text = isinstance(content, str | LabelledText)
+    return msgspec.structs.replace(
+        handed_out(parent), _body=_said(content), media_type="text/plain" if is_text else "application/json"
+    )
 
 
 def _shared(parents: Sequence[ContextItem[Any]]) -> str | None:
