@@ -9,7 +9,7 @@ import msgspec
 from rung.compiler.plan import Candidate, Plan
 from rung.errors import ScopeError, names
 from rung.policy.freshness import age
-from rung.records.labels import Labels
+from rung.records.labels import Labels, Sensitivity
 
 
 def admit(plan: Plan) -> Plan:
@@ -27,6 +27,8 @@ def admit(plan: Plan) -> Plan:
         if labels not in verdicts:
             verdicts[labels] = _unreadable(plan, labels)
         reason, params = verdicts[labels], _NONE
+        if reason == "above_clearance" and candidate.place in _OWN and labels.sensitivity <= Sensitivity.INTERNAL:
+            reason = None
         if item.id in plan.revoked:
             reason = "revoked"
         elif reason is None and candidate.place == "context":
@@ -41,6 +43,9 @@ def admit(plan: Plan) -> Plan:
 
 
 _NONE: dict[str, Any] = {}
+_OWN = frozenset({"instructions", "request", "after"})
+"""What a turn is made of in any case: clearance keeps data out, not the deployment's rules or the person's own words,
+unless they are labelled above the default."""
 
 
 def _unreadable(plan: Plan, labels: Labels) -> str | None:

@@ -11,6 +11,7 @@ import msgspec
 
 from rung.assembly.messages import Block, Message, Prompt
 from rung.compiler.labels import MEMORY_GROUPS, canonical
+from rung.compiler.manifest import hash_like
 from rung.compiler.plan import Candidate, Plan
 from rung.compiler.spoken import spoken_item
 from rung.records.item import Slot, body
@@ -83,8 +84,9 @@ def quoted(one: Candidate) -> Block:
     ]
     if item.type.name == "memory":
         attrs = [(name, MEMORY_GROUPS.get(value, value) if name == "category" else value) for name, value in attrs]
-    if item.version is not None:
-        attrs.append(("version", item.version))
+    version = item.attr("label") or item.version
+    if version is not None and not hash_like(version):
+        attrs.append(("version", version))
     if item.observed_at is not None:
         attrs.append(("observed_at", item.observed_at.isoformat(timespec="seconds").replace("+00:00", "Z")))
     if one.state == "truncated":

@@ -68,8 +68,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     observed_at: str | None = None
     tokens: int = 0
     size: int = 0
-    state: State = "included"
-    reason: str = "selected"
+    state: State
+    reason: str
     params: dict[str, Any] = {}
     place: str | None = None
     label: str | None = None
@@ -176,7 +176,7 @@ def json_schema() -> dict[str, Any]:
     return msgspec.json.schema(Manifest)
 
 
-_HEAD = ("source", "item", "type", "version", "observed", "tokens", "state", "reason")
+_HEAD = ("source", "item", "type", "label", "observed", "tokens", "state", "reason")
 
 
 def _lines(manifest: Manifest) -> list[str]:
@@ -225,12 +225,14 @@ def _lines(manifest: Manifest) -> list[str]:
 
 def _row(entry: Entry) -> tuple[str, ...]:
     params = " ".join(f"{name}={_short(value)}" for name, value in entry.params.items())
+    if entry.version and not hash_like(entry.version):
+        params = f"{params} version={entry.version}".strip()
     item = _short(entry.item or "-") if entry.count == 1 else f"{_short(entry.item or '-')}..+{entry.count - 1}"
     return (
         entry.source,
         item,
         entry.type or "-",
-        entry.version or "-",
+        entry.label or "-",
         (entry.observed_at or "-")[:19],
         str(entry.tokens),
         entry.state,
@@ -238,7 +240,14 @@ def _row(entry: Entry) -> tuple[str, ...]:
     )
 
 
+def hash_like(version: str) -> bool:
+    """Whether a version is a hash, which tells a reader nothing."""
+    return len(version) >= 12 and all(char in "0123456789abcdef" for char in version)
+
+
 def _short(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
     text = str(value)
     return text[:8] if len(text) == 32 and all(char in "0123456789abcdef" for char in text) else text
 
@@ -268,6 +277,8 @@ def _setting(source: str, reasons: Mapping[str, int]) -> str:
         return f" (raise sources.{source}.max_tokens)"
     if "over_budget" in reasons:
         return " (raise the budget or the source's priority)"
+    if "over_limit" in reasons:
+        return f" (raise sources.{source}.limit)"
     if "below_score" in reasons:
         return f" (lower sources.{source}.min_score)"
     return ""
