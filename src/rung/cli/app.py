@@ -19,6 +19,8 @@ app = typer.Typer(
 )
 policy_app = typer.Typer(help="Explain and check policies.", no_args_is_help=True)
 store_app = typer.Typer(help="Ask a store what it holds, and look after it.", no_args_is_help=True)
+memory_app = typer.Typer(help="Review what a store keeps of a person.", no_args_is_help=True)
+app.add_typer(memory_app, name="memory")
 app.add_typer(policy_app, name="policy")
 app.add_typer(store_app, name="store")
 
@@ -243,3 +245,53 @@ def store_turn(
     from rung.cli.store import turn as show
 
     show(where, turn, tenant, echo=typer.echo)
+
+
+Subject = Annotated[str, typer.Option(help="The person whose memories are meant; exact.")]
+Named = Annotated[str, typer.Option("--source", help="The name of the memory's source.")]
+MemoryId = Annotated[str, typer.Argument(help="The memory's id, its name, or the beginning of its id.")]
+
+
+@memory_app.command("list")
+def memory_list(
+    where: Where,
+    subject: Subject,
+    tenant: Tenant = None,
+    category: Annotated[
+        str | None, typer.Option(help="preference, fact, interaction, feedback or standing; default: every one.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also what was replaced, has expired, or was revoked.")
+    ] = False,
+    source: Named = "memory",
+) -> None:
+    """List what is kept of a person, oldest first."""
+    from rung.cli.memory import listed
+
+    listed(where, subject, tenant, category, everything, source, echo=typer.echo)
+
+
+@memory_app.command("show")
+def memory_show(
+    where: Where, memory: MemoryId, subject: Subject, tenant: Tenant = None, source: Named = "memory"
+) -> None:
+    """Print one memory with its origin, its age and what it replaced."""
+    from rung.cli.memory import shown
+
+    shown(where, memory, subject, tenant, source, echo=typer.echo)
+
+
+@memory_app.command("forget")
+def memory_forget(
+    where: Where,
+    memory: MemoryId,
+    subject: Subject,
+    tenant: Tenant = None,
+    reason: Annotated[str, typer.Option(help="Why, as the log says; without content.")] = "forgotten on request",
+    keep_text: Annotated[bool, typer.Option("--keep-text", help="Revoke only; the text stays for an audit.")] = False,
+    source: Named = "memory",
+) -> None:
+    """Forget a memory, what it had replaced, and what was derived from them."""
+    from rung.cli.memory import forgotten
+
+    forgotten(where, memory, subject, tenant, reason, keep_text, source, echo=typer.echo)
