@@ -256,6 +256,13 @@ def _taken_in(
                 f"source `{name}` gave a draft that says it is from `{draft.source}` (leave its source empty)",
                 source=name,
             )
+    stored = [
+        entry if isinstance(entry, ContextItem) else entry.item for entry in fetched if not isinstance(entry, Draft)
+    ]
+    if stored:
+        # What this handle may not read is the source's failure, not the turn's.
+        ledger, reach = core(store)
+        ledger.issued(stored, reach)
     added = iter(store.add_many(drafts)) if drafts else iter(())
     items: list[ContextItem[Any]] = []
     scores: dict[str, float] = {}

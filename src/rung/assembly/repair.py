@@ -277,7 +277,7 @@ def _object(arguments: str) -> str:
     """Arguments as the JSON text of an object: as they are, or wrapped where they are none."""
     try:
         value = msgspec.json.decode(arguments)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         value = None
     if isinstance(value, dict):
         return arguments
