@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar, overload
 
 import msgspec
 
@@ -186,7 +186,8 @@ class ContextStore:
     @property
     def policy(self) -> PolicySet:
         """A copy of the rules: altering it alters nothing."""
-        return _own(self._core.ledger.policy)
+        rules: PolicySet = _own(self._core.ledger.policy)
+        return rules
 
     @property
     def tenant(self) -> str | None:
@@ -333,9 +334,24 @@ class ContextStore:
         provenance = Provenance(endorsement=_bind(endorsement, content), before_seal=before_seal)
         return self._write([(draft, provenance)])[0]
 
-    def add_many(self, drafts: Iterable[Draft]) -> list[ContextItem[Any]]:
-        """Take in drafts in one atomic write, all or none: the cheap way for many."""
-        return self._write([(draft, DIRECT) for draft in drafts])
+    def add_many(self, drafts: Iterable[Draft], *, expected: int | None = None) -> list[ContextItem[Any]]:
+        """Take in drafts in one atomic write, all or none: the cheap way for many.
+
+        Args:
+            drafts: what is offered.
+            expected: the sequence number of the session's last item as the caller knows it (`store.last_seq()`);
+                where another turn came first, nothing is written.
+
+        Raises:
+            ConflictError: the session has moved on (`expected`, `actual`).
+        """
+        offered = [(draft, DIRECT) for draft in drafts]
+        return self._core.ledger.write(offered, self._reach, is_sealed=self.sealed, expected=expected)
+
+    def last_seq(self) -> int:
+        """The sequence number of the last item of this handle's session; 0 where there is none."""
+        with self._core.ledger.backend.write(self._reach.tenant) as tx:
+            return tx.next_seq(self._reach.session, 0) - 1
 
     def instruct(
         self,
@@ -762,14 +778,13 @@ def _own(value: Any) -> Any:
     """A copy that shares nothing that could be altered, however it is done."""
     if isinstance(value, msgspec.Struct):
         return type(value)(**{field: _own(getattr(value, field)) for field in value.__struct_fields__})
-    if isinstance(value, MappingProxyType):
-        return MappingProxyType({key: _own(held) for key, held in cast("Mapping[Any, Any]", value).items()})
     if isinstance(value, Mapping):
-        return {key: _own(held) for key, held in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, list):
-        return [_own(held) for held in cast("list[Any]", value)]
-    if isinstance(value, tuple):
-        return tuple(_own(held) for held in cast("tuple[Any, ...]", value))
+        table: Mapping[Any, Any] = value
+        copied = {key: _own(held) for key, held in table.items()}
+        return MappingProxyType(copied) if isinstance(value, MappingProxyType) else copied
+    if isinstance(value, list | tuple):
+        row: list[Any] | tuple[Any, ...] = value
+        return type(row)(map(_own, row))
     return value
 
 

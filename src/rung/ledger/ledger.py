@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from rung.errors import (
+    ConflictError,
     ContextTypeError,
     ForeignItemError,
     InputError,
@@ -151,7 +152,12 @@ class Ledger:
     # writing
 
     def write(
-        self, drafts: Sequence[tuple[Draft, Provenance]], reach: Reach, *, is_sealed: bool = False
+        self,
+        drafts: Sequence[tuple[Draft, Provenance]],
+        reach: Reach,
+        *,
+        is_sealed: bool = False,
+        expected: int | None = None,
     ) -> list[ContextItem[Any]]:
         """Take in drafts, all or none.
 
@@ -159,6 +165,7 @@ class Ledger:
             drafts: what is offered and how it came about.
             reach: the handle's tenant, subject and session.
             is_sealed: whether the handle is sealed.
+            expected: the last sequence number that the handle's session must have; None: any.
 
         Raises:
             ContextTypeError, LaunderingError: a type rule refuses one of them.
@@ -183,6 +190,8 @@ class Ledger:
                 refused = [reason for _, reason in broken if reason.mode == "enforce"]
                 if refused:
                     raise _error(refused[0])
+                if expected is not None:
+                    _expect(tx, reach.session, expected)
                 return self._insert(prepared, reach, tx, broken)
         except RungError:
             self._record_refusals(broken, reach)
@@ -770,6 +779,16 @@ def _attrs(given: Mapping[str, str] | tuple[tuple[str, str], ...]) -> tuple[tupl
     for key, value in pairs:
         out[name(key, "attrs")] = canonical_text(value, f"attrs.{key}", replace=True)[0]
     return tuple(sorted(out.items()))
+
+
+def _expect(tx: Transaction, session: str | None, expected: int) -> None:
+    actual = tx.next_seq(session, 0) - 1
+    if actual != expected:
+        raise ConflictError(
+            f"the session is at {actual}, not at {expected}: another turn came first (read it again and retry)",
+            expected=expected,
+            actual=actual,
+        )
 
 
 def _sequences(prepared: Sequence[_Prepared], tx: Transaction) -> list[int]:

@@ -34,17 +34,19 @@ def readings(text: str) -> tuple[str, ...]:
 class _Tenant:
     """What is indexed of one tenant: untrusted items numbered in order of writing, and the protected texts."""
 
-    __slots__ = ("cursor", "docs", "held", "index", "ordinals")
+    __slots__ = ("cursor", "docs", "event", "held", "index", "ordinals")
 
     def __init__(self, index: FingerprintIndex) -> None:
         self.index = index
         self.cursor = 0
+        self.event = 0
+        """The last event that was read: erasures come as events."""
         self.docs: list[tuple[str, str, str, int]] = []
         """Of each document: item id, type, source and ordinal."""
         self.ordinals: list[int] = []
         """Of each document: its place in the store's order of writing."""
-        self.held: list[tuple[int, str]] = []
-        """Of each protected text: its place in the store's order of writing, and the text."""
+        self.held: list[tuple[int, str, str]] = []
+        """Of each protected text: its place in the store's order of writing, the text, and the item's id."""
 
 
 class OriginIndex:
@@ -77,7 +79,7 @@ class OriginIndex:
                 # What another tenant's protected item says excuses what came after it, and nothing before.
                 held = [
                     Held(text=said, since=bisect_right(state.ordinals, at))
-                    for at, kept in protected
+                    for at, kept, _ in protected
                     for said in readings(kept)
                 ]
                 held += [Held(text=kept) for kept in self._limits.boilerplate]
@@ -119,7 +121,19 @@ class OriginIndex:
         rows = iter(tx.texts_since(state.cursor, self._untrusted | self._protected, (tenant,)))
         while batch := list(islice(rows, _BATCH)):
             self._take_in(state, batch)
+        self._forget(state, tenant)
         return state
+
+    def _forget(self, state: _Tenant, tenant: str | None) -> None:
+        """Drop the fingerprints of what was erased: the index ages with its items."""
+        events = self._backend.events((tenant,), after=state.event)
+        if not events:
+            return
+        state.event = events[-1].number
+        gone = {event.item_id for event in events if event.reason == "erased"}
+        if gone:
+            state.index.remove_many(number for number, doc in enumerate(state.docs) if doc[0] in gone)
+            state.held = [kept for kept in state.held if kept[2] not in gone]
 
     def _take_in(self, state: _Tenant, batch: Sequence[TextRow]) -> None:
         numbers: list[int] = []
@@ -131,6 +145,6 @@ class OriginIndex:
                 state.docs.append((row.item_id, row.type, row.source, row.ordinal))
                 state.ordinals.append(row.ordinal)
             if row.type in self._protected:
-                state.held.append((row.ordinal, row.text))
+                state.held.append((row.ordinal, row.text, row.item_id))
         state.index.add_many(numbers, texts)
         state.cursor = batch[-1].ordinal
