@@ -76,4 +76,5 @@ def _line(record: MemoryRecord) -> str:
     text = " ".join(record.item.reveal("shown to the person who keeps the store").split())
     state = "" if record.state == "current" else f"  [{record.state}]"
     shown = text if len(text) <= 100 else text[:99] + "…"
-    return f"{record.id[:8]}  {record.item.seen_at.isoformat()[:10]}  {record.category:<11}  {record.origin}  {shown}{state}"
+    day = record.item.seen_at.isoformat()[:10]
+    return f"{record.id[:8]}  {day}  {record.category:<11}  {record.origin}  {shown}{state}"
