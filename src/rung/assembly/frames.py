@@ -10,6 +10,7 @@ A frame begins with `<` and ends with `>` and a newline, so counts of tokens add
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -63,6 +64,14 @@ def render_frame(block: Block, *, invisible: Invisible = "strip", chat: bool = F
     Raises:
         InputError: the block's mark cannot be one.
     """
+    # The same frames are shown turn after turn, and twice within one; the long ones are not worth the memory.
+    return (_remembered if len(block.text) <= _REMEMBERED else _frame)(block, invisible, chat)
+
+
+_REMEMBERED = 4_000
+
+
+def _frame(block: Block, invisible: Invisible, chat: bool) -> str:
     tag = tag_name(block.type)
     parts = ["<", tag]
     named = block.label or block.item_id
@@ -79,6 +88,9 @@ def render_frame(block: Block, *, invisible: Invisible = "strip", chat: bool = F
         parts += (' marked="', escape_attribute(block.mark), '"')
     parts += (">\n", text, "\n</", tag, ">\n")
     return "".join(parts)
+
+
+_remembered = lru_cache(maxsize=8_192)(_frame)
 
 
 def _value(value: str, invisible: Invisible, chat: bool) -> str:

@@ -113,7 +113,11 @@ def _entries(plan: Plan, items: Mapping[str | None, int]) -> list[Entry]:
 def _entry(one: Candidate, tokens: int, state: State, reason: str, params: dict[str, Any]) -> Entry:
     item, place, facts = one.item, one.place, one.facts
     if one.score is not None:
-        params = {**params, "score": one.score}
+        if not params:
+            params = {"score": one.score}
+        else:
+            params = params.copy()
+            params["score"] = one.score
     if facts.slots:
         params = {**params, "slots": " ".join(slot.name for slot in facts.slots)}
     return Entry(
