@@ -83,6 +83,42 @@ def test_a_long_paragraph_is_cut_between_sentences_and_a_long_sentence_between_w
     assert " ".join(words(200).split()) == " ".join(" ".join(one.text for one in cut(words(200))).split())
 
 
+ITEMS = [f"- {words(9, name)}" for name in "abcdef"]
+
+
+@pytest.mark.parametrize(
+    "lead",
+    ["PREMIUM TIER:", "**Premium tier:**", "**Premium tier**", "### Premium tier", "Premium tier：", "- Premium tier:"],
+)
+@pytest.mark.parametrize("kind", ["markdown", "text"])
+def test_a_line_that_announces_a_list_stands_with_its_first_item(lead: str, kind: str) -> None:
+    if kind == "text" and lead.startswith("#"):
+        lead = "Premium tier:"
+    for before in range(10, 40):
+        chunks = cut("\n".join([words(before), "", lead, *ITEMS]) + "\n", kind=kind)
+        (holding,) = [one.text for one in chunks if lead in one.text]
+        assert ITEMS[0] in holding
+        assert all(one.tokens <= 30 for one in chunks)
+
+
+def test_a_line_within_a_list_or_paragraph_announces_what_follows_it() -> None:
+    tiers = "\n".join(f"{name} TIER:\n{words(12, name)}." for name in ("BASIC", "PREMIUM", "ELITE"))
+    for text in (tiers, "\n".join(f"- {line}" for line in tiers.split("\n"))):
+        for one in cut(text, limit=20):
+            assert not one.text.rstrip().endswith(":")
+
+
+def test_only_the_sentence_that_announces_moves() -> None:
+    chunks = cut(f"{words(15)}. These are the fees:\n\n" + "\n".join(ITEMS) + "\n")
+    assert chunks[0].text == f"{words(15)}."
+    assert chunks[1].text.startswith("These are the fees:\n\n- a0")
+
+
+def test_a_section_that_only_announces_the_next_stands_with_it() -> None:
+    text = f"# T\n\n## One\n\na b\n\n## Codes\n\nThese are the codes:\n\n### 55\n\n{words(15)}\n"
+    assert [(one.anchor, one.text.count("\n\n")) for one in cut(text)] == [("one", 1), ("codes", 3)]
+
+
 def test_headings_in_code_quotes_and_lists_open_no_section() -> None:
     text = "```\n# no\n```\n\n> # no\n\n- # no\n\n# yes\n\ntext\n"
     assert {one.section for one in cut(text, limit=8)} == {"", "yes"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from rung.errors import InputError
@@ -12,6 +13,7 @@ from rung.knowledge import KnowledgeBase, KnowledgeSource
 from rung.records.labels import Sensitivity
 from rung.records.types import Evidence
 from rung.sources.protocol import ContextSource, Fetch
+from rung.store import ContextStore
 
 NOW = datetime(2025, 11, 25, 10, 5, tzinfo=UTC)
 
@@ -51,6 +53,7 @@ def test_a_passage_is_evidence_with_what_a_citation_needs(kb: KnowledgeBase) -> 
         "id": "fees#amount",
         "document": "fees",
         "title": "Late fees",
+        "place": "000000",
         "section": "Amount",
         "label": "2025",
     }
@@ -102,3 +105,18 @@ def test_a_source_is_named_and_bounded(kb: KnowledgeBase) -> None:
         KnowledgeSource(kb, "")
     with pytest.raises(InputError, match="at least 1"):
         KnowledgeSource(kb, limit=0)
+
+
+def test_passages_of_one_document_stand_in_its_order_whatever_their_names_and_ranks() -> None:
+    base = KnowledgeBase.open(clock=lambda: NOW)
+    names = ["zebra", "apple", "mango", "banana"]
+    base.add(
+        "\n\n".join(f"## {name}\n\n{'fee ' * (place + 1)}{'word ' * 90}" for place, name in enumerate(names)),
+        document="d",
+    )
+    drafts = KnowledgeSource(base, minimum=0).fetch(want("fee"))
+    assert [dict(draft.attrs)["section"] for draft in drafts] != names
+    store = ContextStore(clock=lambda: NOW)
+    items = store.add_many([msgspec.structs.replace(draft, source="kb") for draft in drafts])
+    text = store.compile([*items, store.user("fee?")], budget=2_000, target="text").text
+    assert sorted(names, key=lambda name: text.index(f"## {name}")) == names

@@ -46,7 +46,8 @@ _GROUPS = {"tool_output": 0, "task_state": 0, "evidence": 1, "memory": 2}
 def canonical(one: Candidate) -> tuple[Any, ...]:
     """The order within the context block: narrow tool values, passages, then memories; within, by what they are.
 
-    It does not depend on scores or on the order of retrieval, so the same set gives the same bytes.
+    It does not depend on scores or on the order of retrieval, so the same set gives the same bytes. Passages of one
+    document stand as they do there (attribute `place`: a number of fixed width).
     """
     item = one.item
     kind = item.type.name
@@ -57,8 +58,9 @@ def canonical(one: Candidate) -> tuple[Any, ...]:
         _CATEGORY_ORDER.get(item.attr("category") or "", len(_CATEGORY_ORDER)),
         item.attr("category") or "",
         item.source,
-        item.key or "",
         item.attr("document") or "",
+        item.attr("place") or "",
+        item.key or "",
         item.attr("section") or "",
         item.version or "",
         one.facts.key,

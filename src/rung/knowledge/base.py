@@ -9,15 +9,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-import msgspec
-
-from rung.errors import ConfigError, InputError, SourceError, kind
-from rung.knowledge import search as ranking
-from rung.knowledge.filters import Filters, stored_metadata, tenant_key
+from rung.errors import ConfigError, InputError, kind
+from rung.knowledge.filters import Filters, tenant_key
+from rung.knowledge.find import DEFAULT_MINIMUM, ranked, reranked
+from rung.knowledge.labelled import labelled
 from rung.knowledge.listing import count_everything, list_documents
 from rung.knowledge.meaning import Meaning
 from rung.knowledge.read import FORMATS, MAX_BYTES, FileContent, Format, read_file, walk
-from rung.knowledge.session import Database, Session
+from rung.knowledge.search import read_hits
+from rung.knowledge.session import Database
 from rung.knowledge.sqlite import SqliteDatabase
 from rung.knowledge.times import micros
 from rung.knowledge.values import (
@@ -34,7 +34,6 @@ from rung.knowledge.values import (
 )
 from rung.knowledge.writing import (
     FolderState,
-    Labelled,
     Prepared,
     chunks_held,
     delete,
@@ -48,9 +47,6 @@ from rung.records.clock import Clock, aware_utc, system_clock
 from rung.records.labels import Sensitivity
 from rung.tokens.encodings import TiktokenTokenizer
 from rung.tokens.protocol import Tokenizer
-
-DEFAULT_MINIMUM = {"lexical": 0.7, "semantic": 0.7, "fused": 0.35, "reranked": 0.0}
-"""Minimum scores, on the scale of each ranking."""
 
 
 class KnowledgeBase:
@@ -195,7 +191,7 @@ class KnowledgeBase:
             content = FileContent(name=document, format=format or "markdown", data=data, changed=micros(self._clock()))
         else:
             raise InputError(f"`source` is of kind {kind(source)} (give a Path or a `str`)", field="source")
-        labels = self._labels(
+        labels = labelled(
             document,
             content.changed,
             title=title,
@@ -259,7 +255,7 @@ class KnowledgeBase:
         for place, (name, path) in enumerate(files, 1):
             try:
                 content = read_file(path, name=name, max_bytes=max_bytes)
-                labels = self._labels(
+                labels = labelled(
                     prefix + name,
                     content.changed,
                     tenant=tenant,
@@ -364,39 +360,15 @@ class KnowledgeBase:
         question = query.encode("utf-8", "replace").decode()
         pool = max(50, limit * max(1, overfetch))
         with self._database.reading() as session:
-            scale, ranked = self._ranked(session, question, filters, mode, pool)
+            scale, found = ranked(
+                session, self._meaning, question, filters, mode=mode, pool=pool, weights=self._weights
+            )
             if rerank is None:
                 least = DEFAULT_MINIMUM[scale] if minimum is None else minimum
-                return ranking.read_hits(session, [one for one in ranked if one.score >= least], limit)
-            hits = ranking.read_hits(session, ranked, pool)
+                return read_hits(session, [one for one in found if one.score >= least], limit)
+            hits = read_hits(session, found, pool)
         least = DEFAULT_MINIMUM["reranked"] if minimum is None else minimum
-        return [hit for hit in _reranked(rerank, query, hits) if hit.score >= least][:limit]
-
-    def _ranked(
-        self, session: Session, question: str, filters: Filters, mode: Mode, pool: int
-    ) -> tuple[str, list[ranking.Ranked]]:
-        if mode == "semantic" and self._meaning is not None:
-            found = self._meaning.nearest(session, question, filters, pool) or []
-            cosines = dict(found)
-            return "semantic", [
-                ranking.Ranked(row, share, None, cosines[row]) for row, share in ranking.relative(found)
-            ]
-        by_words = session.by_words(question, filters, pool)
-        if self._meaning is not None and mode != "lexical":
-            trust = ranking.trust_in_meaning(question)
-            by_meaning = self._meaning.nearest(
-                session,
-                question,
-                filters,
-                pool,
-                towards=[row for row, _ in by_words[: ranking.FEEDBACK]],
-                pull=1.0 - trust,
-            )
-            if by_meaning is not None:
-                weights = (self._weights[0], self._weights[1] * trust)
-                return "fused", ranking.fuse(by_words, by_meaning, weights)
-        scores = dict(by_words)
-        return "lexical", [ranking.Ranked(row, share, scores[row], None) for row, share in ranking.relative(by_words)]
+        return [hit for hit in reranked(rerank, query, hits) if hit.score >= least][:limit]
 
     def documents(self, *, tenant: str | None) -> list[DocumentInfo]:
         """The documents of a tenant (None: everybody's), in the order of their ids, versions by age."""
@@ -436,51 +408,6 @@ class KnowledgeBase:
             removed = () if folder is None else remove_gone(session, folder)
         return statuses, removed
 
-    def _labels(
-        self,
-        document: str,
-        changed: int,
-        *,
-        tenant: str | None,
-        access: Iterable[str],
-        sensitivity: Sensitivity | str | None,
-        metadata: Mapping[str, Any] | None,
-        title: str | None = None,
-        version: str | None = None,
-        observed_at: datetime | None = None,
-        valid_from: datetime | None = None,
-        valid_to: datetime | None = None,
-        collection: str | None = None,
-    ) -> Labelled:
-        if isinstance(access, str):
-            raise InputError("`access` is one text (give a set of scopes)", field="access")
-        for field, value in (("document", document), ("tenant", tenant), ("title", title), ("version", version)):
-            if value is not None:
-                canonical_text(value, field)
-        if not document.strip():
-            raise InputError("`document` is empty (give it an id)", field="document")
-        start = None if valid_from is None else micros(aware_utc(valid_from, "valid_from"))
-        end = None if valid_to is None else micros(aware_utc(valid_to, "valid_to"))
-        if start is not None and end is not None and end <= start:
-            raise InputError("`valid_to` is not after `valid_from`", field="valid_to")
-        try:
-            level = None if sensitivity is None else int(Sensitivity.parse(sensitivity))
-        except ValueError as error:
-            raise InputError(str(error), field="sensitivity") from None
-        return Labelled(
-            document=document,
-            tenant=tenant,
-            title=title,
-            label=version,
-            collection=collection,
-            observed_at=changed if observed_at is None else micros(aware_utc(observed_at, "observed_at")),
-            valid_from=start,
-            valid_to=end,
-            sensitivity=level,
-            access=tuple(sorted({canonical_text(scope, "access")[0] for scope in access})),
-            metadata=stored_metadata(metadata or {}),
-        )
-
 
 def _database(path: str, busy_timeout: float, schema: str) -> Database:
     if not path.startswith(("postgresql://", "postgres://")):
@@ -488,14 +415,3 @@ def _database(path: str, busy_timeout: float, schema: str) -> Database:
     from rung.knowledge.postgres import PostgresDatabase
 
     return PostgresDatabase(path, busy_timeout, schema)
-
-
-def _reranked(rerank: Rerank, query: str, hits: list[Hit]) -> list[Hit]:
-    scores = [float(score) for score in rerank(query, tuple(hits))] if hits else []
-    if len(scores) != len(hits) or not all(0.0 <= score <= 1.0 for score in scores):
-        raise SourceError(
-            f"the rerank hook returned {len(scores)} scores for {len(hits)} passages, or one that is not from 0 to 1",
-            source="rerank",
-        )
-    order = sorted(range(len(hits)), key=lambda place: (-scores[place], place))
-    return [msgspec.structs.replace(hits[place], score=scores[place]) for place in order]

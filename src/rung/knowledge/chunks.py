@@ -13,9 +13,13 @@ from rung.knowledge.markdown import heading
 from rung.tokens.protocol import Tokenizer
 from rung.tokens.take import take_tokens
 
-CHUNKING = "chunks v1"
+CHUNKING = "chunks v2"
 """Enters the version of each document: other chunks of the same text are another version."""
 
+_LEAD = re.compile(r"[:：][*_\s]*$|^\s*(\*\*|__)[^*_]+\1\s*$")
+"""The end of a line that announces what follows, or a line in bold in the place of a heading."""
+
+_MARKER = re.compile(r"[ \t>]*(?:[-*+•]|\w{1,3}[.)])?[ \t]*")
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
 
 
@@ -52,15 +56,18 @@ def chunk(parsed: Parsed, tokenizer: Tokenizer, limit: int, title: str) -> tuple
     """The chunks of a document, in reading order, without overlap.
 
     A section is a chunk of its own. Small neighbours (below a quarter of `limit` tokens) share one, named by
-    the first; larger sections are cut between their blocks. A code block or a table row is never cut: where
-    one alone exceeds the limit, its chunk does too. Each piece of a cut table begins with the table's header.
+    the first, and a section that only announces the next stands with it. Larger sections are cut between their
+    blocks. A code block or a table row is never cut: where one alone exceeds the limit, its chunk does too. Each
+    piece of a cut table begins with the table's header, and a heading, or a line that ends in a colon, stands
+    with what it announces.
     """
     packed: list[_Piece] = []
     for section in _sections(parsed, title):
         pieces = _pieces(section, tokenizer, limit)
         if len(pieces) == 1 and packed and packed[-1].whole:
             last, piece = packed[-1], pieces[0]
-            if min(last.tokens, piece.tokens) < limit // 4:
+            is_small = min(last.tokens, piece.tokens) < limit // 4 and not _split_lead(piece.text)[1]
+            if is_small or _split_lead(last.text)[1]:
                 joined = f"{last.text}\n\n{piece.text}"
                 count = tokenizer.count(joined)
                 if count <= limit:
@@ -108,54 +115,98 @@ def _pieces(section: _Section, tokenizer: Tokenizer, limit: int) -> list[_Piece]
     if count <= limit:
         return [_Piece(section.path, text, count, True)]
     pieces: list[_Piece] = []
-    held: list[str] = []
+    held: list[Block] = []
 
     def close() -> None:
         if held:
-            body = "\n\n".join(held)
+            body = "\n\n".join(one.text for one in held)
             pieces.append(_Piece(section.path, body, tokenizer.count(body), False))
             held.clear()
 
     for block in section.blocks:
-        joined = "\n\n".join((*held, block.text))
-        if tokenizer.count(joined) <= limit:
-            held.append(block.text)
+        if tokenizer.count("\n\n".join(one.text for one in (*held, block))) <= limit:
+            held.append(block)
             continue
-        parts = list(_cut(block, tokenizer, limit))
-        if len(held) == 1 and held[0].startswith("#") and len(parts) > 1:
-            # A heading is not left alone before the table or list that it announces.
-            parts[0] = f"{held.pop()}\n\n{parts[0]}"
+        lead = _taken_lead(held, tokenizer, limit)
         close()
-        for part in parts[:-1]:
-            held.append(part)
+        for part in _cut(block, tokenizer, limit, lead):
             close()
-        held.append(parts[-1])
+            held.append(msgspec.structs.replace(block, text=part))
     close()
     return pieces
 
 
-def _cut(block: Block, tokenizer: Tokenizer, limit: int) -> Iterator[str]:
-    """The texts of a block, each within the limit if its structure allows."""
-    if block.kind == "code" or tokenizer.count(block.text) <= limit:
-        yield block.text
+def _taken_lead(held: list[Block], tokenizer: Tokenizer, limit: int) -> str:
+    """Take what announces the next block off the end of `held`: headings and lines that end in a colon.
+
+    It is at most half a chunk, so that what it announces has room beside it.
+    """
+    lead = ""
+    while held:
+        last = held[-1]
+        rest, line = ("", last.text) if last.kind == "heading" else _split_lead(last.text)
+        joined = _under(line, lead)
+        if not line or last.kind in ("code", "table") or tokenizer.count(joined) > limit // 2:
+            break
+        lead = joined
+        held.pop()
+        if rest:
+            held.append(msgspec.structs.replace(last, text=rest))
+            break
+    return lead
+
+
+def _split_lead(text: str) -> tuple[str, str]:
+    """A text without the sentence that announces what follows it, and that sentence, empty where there is none."""
+    text = text.rstrip()
+    start = text.rfind("\n") + 1
+    line = text[start:]
+    if _LEAD.search(line) is None:
+        return text, ""
+    for match in _SENTENCE.finditer(line):
+        if 0 < match.end() < len(line) and _MARKER.fullmatch(line, 0, match.end()) is None:
+            start = len(text) - len(line) + match.end()
+    return text[:start].rstrip(), text[start:]
+
+
+def _under(lead: str, text: str, between: str = "\n\n") -> str:
+    return f"{lead}{between}{text}" if lead and text else lead or text
+
+
+def _cut(block: Block, tokenizer: Tokenizer, limit: int, lead: str = "") -> Iterator[str]:
+    """The texts of a block, each within the limit if its structure allows; the first of them under `lead`."""
+    room = limit - tokenizer.count(lead) if lead else limit
+    whole = _under(lead, block.text)
+    if block.kind == "code" or tokenizer.count(whole) <= limit:
+        yield whole
     elif block.kind == "table":
-        yield from _packed([row.text for row in block.parts], tokenizer, limit, block.header + "\n", "\n")
+        yield from _packed([row.text for row in block.parts], tokenizer, limit, "\n", lead, block.header + "\n")
     elif block.parts:
-        texts = [text for part in block.parts for text in _cut(part, tokenizer, limit)]
-        yield from _packed(texts, tokenizer, limit, "", "\n")
+        texts = [
+            text for place, part in enumerate(block.parts) for text in _cut(part, tokenizer, limit if place else room)
+        ]
+        yield from _packed(texts, tokenizer, limit, "\n", lead)
     else:
-        yield from _packed(list(_sentences(block.text, tokenizer, limit)), tokenizer, limit, "", "")
+        yield from _packed(list(_sentences(block.text, tokenizer, room)), tokenizer, limit, "", lead)
 
 
-def _packed(texts: Sequence[str], tokenizer: Tokenizer, limit: int, before: str, between: str) -> Iterator[str]:
-    held = ""
+def _packed(
+    texts: Sequence[str], tokenizer: Tokenizer, limit: int, between: str, lead: str, header: str = ""
+) -> Iterator[str]:
+    """Texts joined up to the limit. A line that ends in a colon begins the next piece, not the end of one."""
+    held = _under(lead, header)
+    is_begun = False
     for text in texts:
-        joined = f"{held}{between}{text}" if held else before + text
-        if held and tokenizer.count(joined) > limit:
-            yield held.strip("\n")
-            held = before + text
+        joined = f"{held}{between}{text}" if is_begun else f"{held}{text}" if header else _under(held, text)
+        if is_begun and tokenizer.count(joined) > limit:
+            rest, line = ("", "") if header else _split_lead(held)
+            if not rest or tokenizer.count(_under(line, text, "\n")) > limit:
+                rest, line = held, ""
+            yield rest.strip("\n")
+            held = _under(line, text, between or "\n") if line else header + text
         else:
             held = joined
+        is_begun = True
     if held.strip():
         yield held.strip("\n")
 

@@ -60,7 +60,8 @@ def fuse(
 
 _PAGE = 32
 _COLUMNS = (
-    "c.row, d.document, c.anchor, d.title, c.section, c.text, c.tokens, d.version, d.label, d.observed_at, "
+    "c.row, d.document, c.anchor, d.title, c.section, c.text, c.tokens, "
+    "(SELECT count(*) FROM chunks b WHERE b.doc = c.doc AND b.row < c.row), d.version, d.label, d.observed_at, "
     "d.valid_from, d.valid_to, d.tenant, d.access, d.sensitivity, d.metadata"
 )
 
@@ -89,8 +90,8 @@ def read_hits(session: Session, ranked: Sequence[Ranked], limit: int) -> list[Hi
 
 
 def _hit(row: tuple[Any, ...], ranked: Ranked) -> Hit:
-    (_, document, anchor, title, section, text, tokens, version, label, observed, start, end, tenant, *labels) = row
-    access, sensitivity, metadata = labels
+    (_, document, anchor, title, section, text, tokens, place, version, label, observed, *rest) = row
+    start, end, tenant, access, sensitivity, metadata = rest
     return Hit(
         document=document,
         anchor=anchor,
@@ -98,6 +99,7 @@ def _hit(row: tuple[Any, ...], ranked: Ranked) -> Hit:
         section=section,
         text=text,
         tokens=tokens,
+        place=place,
         version=version,
         label=label,
         score=ranked.score,

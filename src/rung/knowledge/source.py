@@ -78,7 +78,7 @@ class KnowledgeSource:
 
 def draft_of(hit: Hit) -> Draft:
     """A passage as a draft; the store gives it the source's name and the turn's tenant."""
-    attrs = {"id": hit.id, "document": hit.document, "title": hit.title}
+    attrs = {"id": hit.id, "document": hit.document, "title": hit.title, "place": f"{hit.place:06d}"}
     if hit.section:
         attrs["section"] = hit.section
     if hit.label is not None:

@@ -23,6 +23,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         document, title, section, anchor: where it stands; `id` is stable across turns, rankings and edits elsewhere.
+        place: which passage of its document it is, from 0.
         text: as it is shown; tokens: of it.
         version: of the document's content, labels and chunking; label: by its owner's name, or None.
         score: 0 to 1, see `KnowledgeBase.search`.
@@ -37,6 +38,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     section: str
     text: str
     tokens: int
+    place: int
     version: str
     label: str | None
     score: float

@@ -12,27 +12,12 @@ import msgspec
 from rung.errors import InputError
 from rung.knowledge.chunks import CHUNKING, Chunk, chunk
 from rung.knowledge.filters import tenant_key
+from rung.knowledge.labelled import Labelled
 from rung.knowledge.read import FileContent, parse
 from rung.knowledge.session import Session
 from rung.knowledge.terms import words
 from rung.knowledge.values import Status
 from rung.tokens.protocol import Tokenizer
-
-
-class Labelled(msgspec.Struct, frozen=True, kw_only=True):
-    """What a document is called, and who may see it when; times in microseconds."""
-
-    document: str
-    tenant: str | None
-    title: str | None
-    label: str | None
-    collection: str | None
-    observed_at: int
-    valid_from: int | None
-    valid_to: int | None
-    sensitivity: int | None
-    access: tuple[str, ...]
-    metadata: str
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
