@@ -64,9 +64,8 @@ async def compile_context(
     request = next((item for item in reversed(given) if item.type.name == "user"), None)
     if request is None:
         raise InputError("the turn has no request (add one: store.user(question))", field="items")
-    wanted = list(sources)
-    found = await gather_context(store, wanted, intent, request)
-    given, found = await _renewed(store, wanted, intent, request, given, found)
+    found = await gather_context(store, sources, intent, request, given)
+    given = [*found.given]
     last = max(number for number, item in enumerate(given) if item.type.name == "user")
     return store.compile(
         [*given[:last], *found.items, *given[last:]],
@@ -83,30 +82,39 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
     """What the sources of a turn gave.
 
     Attributes:
-        items: taken in, in the order of the sources.
+        items: taken in, in the order of the sources; stale ones renewed where their source can.
+        given: the items handed in, renewed likewise.
         scores: item id to score.
         rows: manifest rows of sources that were not fetched or failed.
     """
 
     items: tuple[ContextItem[Any], ...] = ()
+    given: tuple[ContextItem[Any], ...] = ()
     scores: Mapping[str, float] = {}
     rows: tuple[Entry, ...] = ()
 
 
 async def gather_context(
-    store: ContextStore, sources: Iterable[ContextSource], intent: TurnIntent | None, request: ContextItem[Any]
+    store: ContextStore,
+    sources: Iterable[ContextSource],
+    intent: TurnIntent | None,
+    request: ContextItem[Any],
+    given: Iterable[ContextItem[Any]] = (),
 ) -> Gathered:
-    """Fetch what the intent allows, concurrently, and take it in.
+    """Fetch what the intent allows, concurrently, and take it in; renew what is stale of it and of `given`.
 
     Raises:
         SourceError: a source that must not fail did.
     """
-    outcomes = await asyncio.gather(*(_ask(store, source, intent, request) for source in _unique(sources)))
-    return Gathered(
+    wanted = _unique(sources)
+    outcomes = await asyncio.gather(*(_ask(store, source, intent, request) for source in wanted))
+    found = Gathered(
         items=tuple(item for outcome in outcomes for item in outcome.items),
+        given=tuple(given),
         scores={item_id: score for outcome in outcomes for item_id, score in outcome.scores.items()},
         rows=tuple(outcome.row for outcome in outcomes if outcome.row is not None),
     )
+    return await _renewed(store, wanted, intent, request, found)
 
 
 async def _renewed(
@@ -114,16 +122,15 @@ async def _renewed(
     sources: Sequence[ContextSource],
     intent: TurnIntent | None,
     request: ContextItem[Any],
-    given: list[ContextItem[Any]],
     found: Gathered,
-) -> tuple[list[ContextItem[Any]], Gathered]:
+) -> Gathered:
     """Stale items of sources that can renew them, each renewed once; what cannot be stays stale and is left out."""
     ledger, reach = core(store)
     policy, now = ledger.policy, ledger.now()
     able = {source.name: source for source in sources if isinstance(source, RefreshingSource)}
     if not able:
-        return given, found
-    everything = [*given, *found.items]
+        return found
+    everything = [*found.given, *found.items]
     invalidated = ledger.invalidated(everything, reach)
     stale = [
         item
@@ -144,10 +151,12 @@ async def _renewed(
             new[item.id] = outcome
             if item.id in scores:
                 scores[outcome.id] = scores[item.id]
-    renewed = Gathered(
-        items=tuple(new.get(one.id, one) for one in found.items), scores=scores, rows=(*found.rows, *rows)
+    return Gathered(
+        items=tuple(new.get(one.id, one) for one in found.items),
+        given=tuple(new.get(one.id, one) for one in found.given),
+        scores=scores,
+        rows=(*found.rows, *rows),
     )
-    return [new.get(one.id, one) for one in given], renewed
 
 
 async def _renew(

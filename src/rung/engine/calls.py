@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -97,7 +97,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
             verdicts.append(verdict)
         pairs = list(zip(calls, verdicts, strict=True))
         if all(self._reads_only(call) for call, verdict in pairs if verdict.outcome != "deny"):
-            return await _together([self._one(call, verdict) for call, verdict in pairs])
+            return await together(*(self._one(call, verdict) for call, verdict in pairs))
         return [await self._one(call, verdict) for call, verdict in pairs]
 
     def _reads_only(self, call: ToolCall) -> bool:
@@ -183,8 +183,8 @@ def _denied(verdict: Verdict, reason: str) -> Verdict:
     return msgspec.structs.replace(verdict, outcome="deny", reasons=(reason, *verdict.reasons))
 
 
-async def _together(work: Sequence[Any]) -> list[Answer]:
-    """All at once; when one is cancelled, all are."""
+async def together(*work: Awaitable[Any]) -> list[Any]:
+    """All at once; when one fails or is cancelled, all are cancelled and waited for."""
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
         return list(await asyncio.gather(*tasks))

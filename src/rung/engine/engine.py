@@ -43,10 +43,11 @@ class MemoryLike(Protocol):
 
 
 class Compactor(Protocol):
-    """What the engine asks of a compaction of the history."""
+    """What the engine asks of a compaction of the history: `rung.summary.Compactor`."""
 
-    async def compact(self, view: ContextStore) -> Sequence[ContextItem[Any]]:
-        """Called before a turn is compiled: the SUMMARY items that stand for older parts of the session."""
+    async def compact(self, view: ContextStore) -> object:
+        """Called before a turn is compiled; a SUMMARY that it adds stands for older parts of the session from then
+        on. What this raises is noted, and the turn goes on with the history as it is."""
         ...
 
 
@@ -73,7 +74,7 @@ class ContextEngine:
         intent: what a turn may use where a run does not say; a name of the policy, or None for all sources given.
         limits: the most that a run may spend.
         memory: searched before and told after each turn.
-        compactor: gives the summaries that stand for older history.
+        compactor: shortens a history that has grown, before a turn is compiled.
         approve: asks a person about calls that change something; without it they are refused.
         judges: further rules on each call.
         name: of the agent, for hand-overs.

@@ -13,7 +13,7 @@ import msgspec
 
 from rung.assembly.reply import Reply, StreamEvent, TextDelta
 from rung.compiler.turn import Turn
-from rung.engine.calls import Answer, Caller, Repeats
+from rung.engine.calls import Answer, Caller, Repeats, together
 from rung.engine.handover import hand_over
 from rung.engine.limits import RunBudget
 from rung.engine.outcome import (
@@ -121,12 +121,13 @@ class Run:
     async def _first(self, request: ContextItem[Any]) -> tuple[Turn, Resolution]:
         """Sources and tools, fetched at the same time; then the first request."""
         engine, view = self.engine, self.view
-        gathered, tools = await asyncio.gather(
-            gather_context(view, engine.sources_of(self.intent), self.intent, request),
+        rules = engine.instructions(view)
+        gathered, tools, _ = await together(
+            gather_context(view, engine.sources_of(self.intent), self.intent, request, [*rules, *self._extra]),
             engine.resolve_tools(self.principal, self.intent, body(request)),
+            self._compacted(),
         )
-        summaries = [] if engine.compactor is None else list(await engine.compactor.compact(view))
-        items = [*engine.instructions(view), *summaries, *self._extra, *gathered.items, request]
+        items = [*gathered.given, *gathered.items, request]
         turn = await asyncio.to_thread(
             view.compile,
             items,
@@ -142,6 +143,13 @@ class Run:
         for item in self._extra:
             _require(turn, item)
         return turn, tools
+
+    async def _compacted(self) -> None:
+        if self.engine.compactor is not None:
+            try:
+                await self.engine.compactor.compact(self.view)
+            except Exception as problem:
+                self._notes.append(f"compactor: {kind(problem)}")
 
     async def _again(self, turn: Turn) -> Turn | None:
         """The same items with what the session has gained; nothing is fetched again. None: it does not fit."""
