@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from copy import copy
+from copy import deepcopy
 from functools import partial
 from typing import Annotated, Any, get_type_hints
 
@@ -111,7 +111,7 @@ def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
 
 def _default(value: Any) -> Any:
     if type(value) in (list, dict, set):
-        return msgspec.field(default_factory=partial(copy, value))
+        return msgspec.field(default_factory=partial(deepcopy, deepcopy(value)))
     return value
 
 
