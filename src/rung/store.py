@@ -779,12 +779,10 @@ def _own(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         return type(value)(**{field: _own(getattr(value, field)) for field in value.__struct_fields__})
     if isinstance(value, Mapping):
-        table: Mapping[Any, Any] = value
-        copied = {key: _own(held) for key, held in table.items()}
+        copied: dict[Any, Any] = {key: _own(value[key]) for key in value}  # pyright: ignore
         return MappingProxyType(copied) if isinstance(value, MappingProxyType) else copied
     if isinstance(value, list | tuple):
-        row: list[Any] | tuple[Any, ...] = value
-        return type(row)(map(_own, row))
+        return type(value)([_own(held) for held in value])  # pyright: ignore
     return value
 
 

@@ -29,7 +29,7 @@ from rung.ledger.channels import Endorsement
 from rung.ledger.content import content_key, folded, identity, text_digest
 from rung.ledger.declassification import Declassification
 from rung.ledger.invalidation import Invalidations
-from rung.ledger.origins import OriginIndex
+from rung.ledger.origins import STAGED, OriginIndex, StagedText, staged_id
 from rung.policy.decision import Hit, Reason, Refusal
 from rung.policy.rules import PolicySet
 from rung.records.canonical import canonical_json, canonical_text
@@ -114,6 +114,31 @@ class _Prepared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     protected: bool
     provenance: Provenance
     text_origins: tuple[str, ...]
+
+
+class _Staged:
+    """Drafts of one write in their order: the earlier ones are origins for the later ones."""
+
+    def __init__(self) -> None:
+        self.texts: list[StagedText] = []
+        self._rows: dict[bytes, list[OriginRow]] = {}
+
+    def add(self, made: _Prepared, place: int, *, untrusted: bool) -> None:
+        kind = made.type.name
+        text = StagedText(type=kind, source=made.source, text=made.text, untrusted=untrusted, protected=made.protected)
+        self.texts.append(text)
+        if made.key:
+            row = OriginRow(
+                ordinal=STAGED + place,
+                item_id=staged_id(place),
+                type=kind,
+                source=made.source,
+                tenant=made.labels.tenant,
+            )
+            self._rows.setdefault(made.key, []).append(row)
+
+    def rows(self, key: bytes) -> Sequence[OriginRow]:
+        return self._rows.get(key, ()) if key else ()
 
 
 class Ledger:
@@ -334,11 +359,15 @@ class Ledger:
         if asked:
             known = tx.origins([made.key for made in asked], tenants)
         broken: list[tuple[_Prepared | Draft, Reason]] = []
-        for made in prepared:
-            rows = known.get(made.key, ())
+        staged = _Staged()
+        for place, made in enumerate(prepared):
+            rows = (*known.get(made.key, ()), *staged.rows(made.key))
+            if len(prepared) > 1:
+                staged.add(made, place, untrusted=not self._policy.trusted(made.type.name))
             if made.protected:
-                broken += [(made, reason) for reason in self._judge_protected(made, rows, tx, tenants, is_sealed)]
-            else:
+                found = self._judge_protected(made, rows, tx, tenants, is_sealed, staged.texts[:place])
+                broken += [(made, reason) for reason in found]
+            elif made.key and self._asks_origin(made):
                 reason = self._judge_registration(made, rows)
                 if reason is not None:
                     broken.append((made, reason))
@@ -377,7 +406,13 @@ class Ledger:
         )
 
     def _judge_protected(
-        self, made: _Prepared, rows: Sequence[OriginRow], tx: Transaction, tenants: Tenants, is_sealed: bool
+        self,
+        made: _Prepared,
+        rows: Sequence[OriginRow],
+        tx: Transaction,
+        tenants: Tenants,
+        is_sealed: bool,
+        staged: Sequence[StagedText],
     ) -> list[Reason]:
         reasons: list[Reason] = []
         target, provenance = made.type.name, made.provenance
@@ -409,7 +444,7 @@ class Ledger:
             return reasons
         hits = self._whole_hits(made, rows)
         if all(hit.item_id in provenance.covers for hit in hits):
-            hits = self._origins.hits(made.text, target, tx, tenants)
+            hits = self._origins.hits(made.text, target, tx, tenants, staged)
         hits = [hit for hit in hits if hit.item_id not in provenance.covers]
         if hits:
             reasons.append(self._laundering(made, hits))

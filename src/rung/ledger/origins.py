@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rung.ledger.backend import Backend, Tenants, TextRow, Transaction
 from rung.policy.decision import Hit
@@ -29,6 +29,25 @@ def readings(text: str) -> tuple[str, ...]:
     """A protected text as it is written and, where it has slots, without their names: what a model reads on either
     side of a slot may be one run. Places stay the same."""
     return (text, _SLOT.sub(lambda found: " " * len(found[0]), text)) if _SLOT.search(text) else (text,)
+
+
+STAGED = 1 << 62
+"""From here on are numbered, in the order of writing, the drafts of the write that is being judged."""
+
+
+def staged_id(place: int) -> str:
+    """What stands for the id of an item that is not written yet."""
+    return f"draft:{place}"
+
+
+class StagedText(NamedTuple):
+    """The text of a draft that stands before the judged one in the same write."""
+
+    type: str
+    source: str
+    text: str
+    untrusted: bool
+    protected: bool
 
 
 class _Tenant:
@@ -60,7 +79,9 @@ class OriginIndex:
         self._tenants: dict[str | None, _Tenant] = {}
         self._lock = threading.Lock()
 
-    def hits(self, text: str, target: str, tx: Transaction, tenants: Tenants) -> list[Hit]:
+    def hits(
+        self, text: str, target: str, tx: Transaction, tenants: Tenants, staged: Sequence[StagedText] = ()
+    ) -> list[Hit]:
         """The runs of a protected text that untrusted items brought in first, the earliest item first.
 
         Args:
@@ -68,6 +89,7 @@ class OriginIndex:
             target: the name of that type; items of the same type are no origin.
             tx: the exclusive write in which it would enter.
             tenants: whose items it is compared with.
+            staged: the drafts before it in the same write, from the first on.
         """
         from rung.ledger.fingerprint import Held
 
@@ -84,17 +106,52 @@ class OriginIndex:
                 ]
                 held += [Held(text=kept) for kept in self._limits.boilerplate]
                 for said in readings(text):
-                    found += self._search(said, target, tenant, state, held)
+                    found += self._search(said, target, state, held, self._reader(state, tenant))
+            if any(one.untrusted for one in staged):
+                held = [Held(text=said) for _, kept, _ in protected for said in readings(kept)]
+                held += [Held(text=kept) for kept in self._limits.boilerplate]
+                found += self._among_staged(text, target, staged, held)
             return sorted(dict.fromkeys(found), key=lambda hit: (hit.ordinal, hit.span))
 
-    def _search(
-        self, text: str, target: str, tenant: str | None, state: _Tenant, held: Sequence[Held]
-    ) -> Iterator[Hit]:
+    def _reader(self, state: _Tenant, tenant: str | None) -> Callable[[int], str | None]:
         def read(doc: int) -> str | None:
             item_id = state.docs[doc][0]
             item = self._backend.get([item_id], (tenant,)).get(item_id)
             return None if item is None else body(item)
 
+        return read
+
+    def _new_index(self) -> FingerprintIndex:
+        from rung.ledger.fingerprint import FingerprintIndex
+
+        return FingerprintIndex(self._limits.shared_run, first_party=self._limits.first_party)
+
+    def _among_staged(
+        self, text: str, target: str, staged: Sequence[StagedText], held: Sequence[Held]
+    ) -> Iterator[Hit]:
+        state = _Tenant(self._new_index())
+        for place, one in enumerate(staged):
+            if one.untrusted:
+                state.docs.append((staged_id(place), one.type, one.source, STAGED + place))
+        places = [place for place, one in enumerate(staged) if one.untrusted]
+        state.index.add_many(range(len(places)), [staged[place].text for place in places])
+        before = [
+            Held(text=said, since=bisect_right(places, place))
+            for place, one in enumerate(staged)
+            if one.protected
+            for said in readings(one.text)
+        ]
+        for said in readings(text):
+            yield from self._search(said, target, state, (*held, *before), lambda doc: staged[places[doc]].text)
+
+    def _search(
+        self,
+        text: str,
+        target: str,
+        state: _Tenant,
+        held: Sequence[Held],
+        read: Callable[[int], str | None],
+    ) -> Iterator[Hit]:
         for run in state.index.find(text, read, held=held):
             item_id, kind, source, ordinal = state.docs[run.doc]
             if kind == target:
@@ -114,10 +171,7 @@ class OriginIndex:
     def _caught_up(self, tenant: str | None, tx: Transaction) -> _Tenant:
         state = self._tenants.get(tenant)
         if state is None:
-            from rung.ledger.fingerprint import FingerprintIndex
-
-            limits = self._limits
-            state = self._tenants[tenant] = _Tenant(FingerprintIndex(limits.shared_run, first_party=limits.first_party))
+            state = self._tenants[tenant] = _Tenant(self._new_index())
         rows = iter(tx.texts_since(state.cursor, self._untrusted | self._protected, (tenant,)))
         while batch := list(islice(rows, _BATCH)):
             self._take_in(state, batch)
@@ -130,7 +184,9 @@ class OriginIndex:
         if not events:
             return
         state.event = events[-1].number
-        gone = {event.item_id for event in events if event.reason == "erased"}
+        told = [event.item_id for event in events if event.reason == "erased" and event.item_id is not None]
+        # Anybody may give an invalidation that reason; what is still there keeps its fingerprints.
+        gone = frozenset(self._backend.tombstones((tenant,), told)) if told else frozenset[str]()
         if gone:
             state.index.remove_many(number for number, doc in enumerate(state.docs) if doc[0] in gone)
             state.held = [kept for kept in state.held if kept[2] not in gone]
