@@ -46,7 +46,7 @@ class OriginRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class TextRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The text of an item, as the fingerprint index reads it."""
+    """The text of an item, as the fingerprint index reads it. `beside`: see `rung.ledger.content.beside`."""
 
     ordinal: int
     item_id: str
@@ -54,6 +54,7 @@ class TextRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     source: str
     tenant: str | None
     text: str
+    beside: tuple[str, ...] = ()
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -320,9 +321,7 @@ class Backend(Protocol):
         """One document."""
         ...
 
-    def documents(
-        self, kind: str | None, tenants: Tenants, *, session: str | None = None
-    ) -> Iterator[Document]:
+    def documents(self, kind: str | None, tenants: Tenants, *, session: str | None = None) -> Iterator[Document]:
         """Documents of a kind, or of every kind, in order of id."""
         ...
 

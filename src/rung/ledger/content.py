@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from datetime import datetime
 from hashlib import blake2b, sha256
 
 import msgspec
 
+from rung.records.item import Media, Opaque, Part, ToolCall
+
 CONTENT_KEY_VERSION = 1
 """Kept inside each key, so that keys of another rule never match by accident."""
+
+_LEAST_RUN = 16
+"""The shortest run that a policy may ask for."""
 
 _LOWER = bytes(code + 32 if 65 <= code <= 90 else code for code in range(256))
 _NOT_ALPHANUMERIC = bytes(code for code in range(128) if not chr(code).isalnum())
@@ -37,6 +43,24 @@ def content_key(text: str) -> bytes:
     if not kept:
         return b""
     return blake2b(kept, digest_size=16, person=b"rung ckey v1").digest()
+
+
+def beside(
+    key: str | None, version: str | None, attrs: Sequence[tuple[str, str]], parts: Sequence[Part]
+) -> tuple[str, ...]:
+    """What an item says beside its text and is long enough to share a run: a title, a call's arguments, a block."""
+    if not (attrs or parts):
+        # Most items have a short key and a short version, or none.
+        return tuple(said for said in (key, version) if said is not None and len(said) >= _LEAST_RUN)
+    said = [key or "", version or "", *(value for _, value in attrs)]
+    for part in parts:
+        if isinstance(part, ToolCall):
+            said.append(part.arguments)
+        elif isinstance(part, Opaque):
+            said.append(part.json)
+        elif isinstance(part, Media) and not part.url.startswith("data:"):
+            said.append(part.url)
+    return tuple(one for one in said if len(one) >= _LEAST_RUN)
 
 
 def identity(*parts: str | int | bytes | datetime | tuple[str, ...] | None) -> bytes:

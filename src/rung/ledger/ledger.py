@@ -26,7 +26,7 @@ from rung.errors import (
 )
 from rung.ledger.backend import Backend, LogEntry, NewRow, OriginRow, Tenants, Transaction
 from rung.ledger.channels import Endorsement
-from rung.ledger.content import content_key, folded, identity, text_digest
+from rung.ledger.content import beside, content_key, folded, identity, text_digest
 from rung.ledger.declassification import Declassification
 from rung.ledger.invalidation import Invalidations
 from rung.ledger.origins import STAGED, OriginIndex, StagedText, staged_id
@@ -125,7 +125,15 @@ class _Staged:
 
     def add(self, made: _Prepared, place: int, *, untrusted: bool) -> None:
         kind = made.type.name
-        text = StagedText(type=kind, source=made.source, text=made.text, untrusted=untrusted, protected=made.protected)
+        draft = made.draft
+        text = StagedText(
+            type=kind,
+            source=made.source,
+            text=made.text,
+            beside=beside(draft.key, draft.version, made.attrs, draft.parts),
+            untrusted=untrusted,
+            protected=made.protected,
+        )
         self.texts.append(text)
         if made.key:
             row = OriginRow(

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rung.ledger.backend import Backend, Tenants, TextRow, Transaction
+from rung.ledger.content import beside
 from rung.policy.decision import Hit
 from rung.policy.rules import USER_INTEGRITY, PolicySet
 from rung.records.item import body
@@ -46,6 +47,7 @@ class StagedText(NamedTuple):
     type: str
     source: str
     text: str
+    beside: tuple[str, ...]
     untrusted: bool
     protected: bool
 
@@ -60,8 +62,8 @@ class _Tenant:
         self.cursor = 0
         self.event = 0
         """The last event that was read: erasures come as events."""
-        self.docs: list[tuple[str, str, str, int]] = []
-        """Of each document: item id, type, source and ordinal."""
+        self.docs: list[tuple[str, str, str, int, int]] = []
+        """Of each document: item id, type, source, ordinal, and which of the item's texts it is (0: its text)."""
         self.ordinals: list[int] = []
         """Of each document: its place in the store's order of writing."""
         self.held: list[tuple[int, str, str]] = []
@@ -115,11 +117,26 @@ class OriginIndex:
 
     def _reader(self, state: _Tenant, tenant: str | None) -> Callable[[int], str | None]:
         def read(doc: int) -> str | None:
-            item_id = state.docs[doc][0]
+            item_id, place = state.docs[doc][0], state.docs[doc][4]
             item = self._backend.get([item_id], (tenant,)).get(item_id)
-            return None if item is None else body(item)
+            if item is None or not place:
+                return None if item is None else body(item)
+            return beside(item.key, item.version, item.attrs, item.parts)[place - 1]
 
         return read
+
+    def _said(self, text: str, more: Sequence[str]) -> Iterator[tuple[int, str]]:
+        """The texts of an item that are indexed: its own, and beside it what is long enough for a run.
+
+        A title of a few words is found in prompts that have nothing of its item.
+        """
+        yield 0, text
+        if more:
+            from rung.ledger.fingerprint import normalise
+
+            for place, said in enumerate(more, 1):
+                if len(said) >= self._limits.shared_run and len(normalise(said).text) >= self._limits.shared_run:
+                    yield place, said
 
     def _new_index(self) -> FingerprintIndex:
         from rung.ledger.fingerprint import FingerprintIndex
@@ -130,11 +147,15 @@ class OriginIndex:
         self, text: str, target: str, staged: Sequence[StagedText], held: Sequence[Held]
     ) -> Iterator[Hit]:
         state = _Tenant(self._new_index())
+        texts: list[str] = []
+        places: list[int] = []
         for place, one in enumerate(staged):
             if one.untrusted:
-                state.docs.append((staged_id(place), one.type, one.source, STAGED + place))
-        places = [place for place, one in enumerate(staged) if one.untrusted]
-        state.index.add_many(range(len(places)), [staged[place].text for place in places])
+                for number, said in self._said(one.text, one.beside):
+                    state.docs.append((staged_id(place), one.type, one.source, STAGED + place, number))
+                    texts.append(said)
+                    places.append(place)
+        state.index.add_many(range(len(texts)), texts)
         before = [
             Held(text=said, since=bisect_right(places, place))
             for place, one in enumerate(staged)
@@ -142,7 +163,7 @@ class OriginIndex:
             for said in readings(one.text)
         ]
         for said in readings(text):
-            yield from self._search(said, target, state, (*held, *before), lambda doc: staged[places[doc]].text)
+            yield from self._search(said, target, state, (*held, *before), texts.__getitem__)
 
     def _search(
         self,
@@ -153,9 +174,10 @@ class OriginIndex:
         read: Callable[[int], str | None],
     ) -> Iterator[Hit]:
         for run in state.index.find(text, read, held=held):
-            item_id, kind, source, ordinal = state.docs[run.doc]
+            item_id, kind, source, ordinal, place = state.docs[run.doc]
             if kind == target:
                 continue
+            view = run.view if run.doc_view == "plain" else f"{run.view}, there {run.doc_view}"
             yield Hit(
                 item_id=item_id,
                 type=kind,
@@ -164,7 +186,7 @@ class OriginIndex:
                 origin_span=run.doc_span,
                 length=run.length,
                 kind=run.kind,
-                view=run.view if run.doc_view == "plain" else f"{run.view}, there {run.doc_view}",
+                view=f"{view}, beside its text" if place else view,
                 ordinal=ordinal,
             )
 
@@ -196,10 +218,11 @@ class OriginIndex:
         texts: list[str] = []
         for row in batch:
             if row.type in self._untrusted:
-                numbers.append(len(state.docs))
-                texts.append(row.text)
-                state.docs.append((row.item_id, row.type, row.source, row.ordinal))
-                state.ordinals.append(row.ordinal)
+                for place, said in self._said(row.text, row.beside):
+                    numbers.append(len(state.docs))
+                    texts.append(said)
+                    state.docs.append((row.item_id, row.type, row.source, row.ordinal, place))
+                    state.ordinals.append(row.ordinal)
             if row.type in self._protected:
                 state.held.append((row.ordinal, row.text, row.item_id))
         state.index.add_many(numbers, texts)

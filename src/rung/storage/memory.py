@@ -27,6 +27,7 @@ from rung.ledger.backend import (
     TextRow,
     Tombstone,
 )
+from rung.ledger.content import beside
 from rung.records.item import ContextItem, body
 from rung.storage.cache import ItemCache
 from rung.storage.chain import chained
@@ -217,6 +218,7 @@ class _Transaction:
                     source=record.source,
                     tenant=slot.shelf.tenant,
                     text=record.text,
+                    beside=beside(record.key, record.version, record.attrs, record.parts),
                 )
         if self.shelf.tenant in tenants:
             for staged in list(self.rows):
@@ -229,6 +231,7 @@ class _Transaction:
                         source=item.source,
                         tenant=self.shelf.tenant,
                         text=body(item),
+                        beside=beside(item.key, item.version, item.attrs, item.parts),
                     )
 
     def log(self, entries: Sequence[LogEntry]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from rung.ledger.backend import Document, Event, LogEntry, NewRow, OriginRow, Tenants, TextRow, Tombstone
+from rung.ledger.content import beside
 from rung.storage.chain import chained
 from rung.storage.postgres_connections import Connection
 from rung.storage.rows import (
@@ -21,6 +22,7 @@ from rung.storage.rows import (
     owned,
     pack,
     pack_tombstone,
+    read_record,
     require_owned,
     scope_key,
     scope_keys,
@@ -252,7 +254,7 @@ class PostgresTransaction:
         pages = Pages()
         while True:
             rows = self._run(
-                page_statement(len(scopes) * len(kinds), "item.source, item.text", "erased = 0"),
+                page_statement(len(scopes) * len(kinds), "item.source, item.record, item.text", "erased = 0"),
                 {
                     "tenants": scopes,
                     "types": kinds,
@@ -261,9 +263,16 @@ class PostgresTransaction:
                     "page": pages.size,
                 },  # type: ignore[arg-type]
             )
-            for ordinal, item_id, scope, kind, source, text in rows:
+            for ordinal, item_id, scope, kind, source, record, text in rows:
+                rest = read_record(record)
                 yield TextRow(
-                    ordinal=ordinal, item_id=item_id, type=kind, source=source, tenant=scope_name(scope), text=text
+                    ordinal=ordinal,
+                    item_id=item_id,
+                    type=kind,
+                    source=source,
+                    tenant=scope_name(scope),
+                    text=text,
+                    beside=beside(rest.key, rest.version, rest.attrs, rest.parts),
                 )
             if len(rows) < pages.size:
                 return

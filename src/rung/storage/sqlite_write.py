@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from rung.ledger.backend import Document, Event, LogEntry, NewRow, OriginRow, Tenants, TextRow, Tombstone
+from rung.ledger.content import beside
 from rung.storage.chain import chained
 from rung.storage.rows import (
     columns_of,
@@ -20,6 +21,7 @@ from rung.storage.rows import (
     owned,
     pack,
     pack_tombstone,
+    read_record,
     require_owned,
     scope_key,
     scope_keys,
@@ -199,11 +201,12 @@ class SqliteTransaction:
     def _texts(self, scope: str, kind: str, after: int) -> Iterator[TextRow]:
         while True:
             rows = self._connection.execute(
-                "SELECT ordinal, id, source, text FROM items "
+                "SELECT ordinal, id, source, text, record FROM items "
                 "WHERE tenant = ? AND type = ? AND ordinal > ? AND erased = 0 ORDER BY ordinal LIMIT ?",
                 (scope, kind, after, PAGE),
             ).fetchall()
-            for ordinal, item_id, source, text in rows:
+            for ordinal, item_id, source, text, record in rows:
+                rest = read_record(record)
                 yield TextRow(
                     ordinal=ordinal,
                     item_id=item_id,
@@ -211,6 +214,7 @@ class SqliteTransaction:
                     source=source,
                     tenant=scope_name(scope),
                     text=text,
+                    beside=beside(rest.key, rest.version, rest.attrs, rest.parts),
                 )
             if len(rows) < PAGE:
                 return
