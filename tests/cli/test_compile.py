@@ -7,47 +7,54 @@ import re
 import subprocess
 from functools import cache
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import pytest
 
-from .running import COMMAND, SUPPORT, rung, said
+from .running import COMMAND, SUPPORT, process, rung, said
 
 QUESTION = "What does a replacement debit card for my Bluest Account cost, and how soon can it be here?"
 
 
+class Made(NamedTuple):
+    """What a run leaves in its `--out` folder."""
+
+    manifest: dict[str, Any]
+    request: str
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [{"state": "included", **entry} for entry in self.manifest["entries"]]
+
+
 @cache
-def support(*words: str) -> subprocess.CompletedProcess[str]:
-    run = rung("compile", "-c", SUPPORT, QUESTION, *words)
-    assert (run.returncode, run.stderr) == (0, "")
-    return run
-
-
-def rows(run: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = json.loads(run.stdout)["entries"]
-    return [{"state": "included", **entry} for entry in entries]
+def support(*words: str) -> Made:
+    with TemporaryDirectory() as folder:
+        run = rung("compile", "-c", SUPPORT, QUESTION, "--json", "--out", folder, *words)
+        assert run.returncode == 0
+        assert json.loads((Path(folder) / "manifest.json").read_text()) == json.loads(run.stdout)
+        return Made(json.loads(run.stdout), (Path(folder) / "request.json").read_text())
 
 
 def test_a_turn_of_the_example_fits_its_budget_and_cites_what_answers_it() -> None:
-    manifest = json.loads(support("--json").stdout)
-    assert manifest["totals"]["total"] <= manifest["totals"]["available"] == 6000
-    cited = [entry.get("label", "") for entry in rows(support("--json")) if entry["source"] == "knowledge"]
+    made = support()
+    assert made.manifest["totals"]["total"] <= made.manifest["totals"]["available"] == 6000
+    cited = [entry.get("label", "") for entry in made.rows() if entry["source"] == "knowledge"]
     assert any(label.startswith("bank_accounts_bank_accounts_general_029") for label in cited)
 
 
 def test_nobody_elses_memory_is_read_and_a_superseded_one_says_by_which() -> None:
-    entries = rows(support("--json"))
-    request = support("--request").stdout
-    assert "1420 Lake Shore Drive" in request
-    assert "88 Wacker Drive" not in request
-    assert "mem_014" not in request
-    gone = [entry for entry in entries if entry.get("reason") == "superseded_by"]
-    kept = {entry["item"]: entry for entry in entries}
+    made = support()
+    assert "1420 Lake Shore Drive" in made.request
+    assert "88 Wacker Drive" not in made.request
+    assert "mem_014" not in made.request
+    gone = [entry for entry in made.rows() if entry.get("reason") == "superseded_by"]
+    kept = {entry["item"]: entry for entry in made.rows()}
     assert [kept[entry["params"]["item"]]["label"] for entry in gone] == ["mem_005"]
 
 
 def test_the_request_is_the_providers_and_calls_keep_their_results() -> None:
-    request = json.loads(support("--request").stdout)
+    request = json.loads(support().request)
     assert [message["role"] for message in request["messages"]][:1] == ["system"]
     asked = {call["id"] for message in request["messages"] for call in message.get("tool_calls", ())}
     answered = {message["tool_call_id"] for message in request["messages"] if message["role"] == "tool"}
@@ -57,14 +64,15 @@ def test_the_request_is_the_providers_and_calls_keep_their_results() -> None:
 
 def test_the_example_is_the_same_bytes_each_time() -> None:
     ids = re.compile(r"\b[0-9a-f]{8}\b|\b[0-9a-f]{32}\b")
-    again = rung("compile", "-c", SUPPORT, QUESTION, "--request", env={"PYTHONHASHSEED": "7"})
-    assert ids.sub("id", again.stdout) == ids.sub("id", support("--request").stdout)
+    again = process("compile", "-c", SUPPORT, QUESTION, "--request", env={"PYTHONHASHSEED": "7"})
+    assert (again.returncode, again.stderr) == (0, "")
+    assert ids.sub("id", again.stdout) == ids.sub("id", support().request)
 
 
 def test_an_intent_reads_only_its_sources() -> None:
     states = {
         (entry["source"], entry["state"], entry.get("reason"))
-        for entry in rows(support("--intent", "faq", "--json"))
+        for entry in support("--intent", "faq").rows()
         if entry["source"] in ("memory", "tool:get_accounts")
     }
     assert states == {

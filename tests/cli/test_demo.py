@@ -6,12 +6,12 @@ import re
 import subprocess
 from functools import cache
 
-from .running import rung
+from .running import process
 
 
 @cache
 def output(seed: str) -> subprocess.CompletedProcess[str]:
-    return rung("demo", env={"PYTHONHASHSEED": seed})
+    return process("demo", env={"PYTHONHASHSEED": seed})
 
 
 def test_it_succeeds_and_says_nothing_on_standard_error() -> None:

@@ -14,7 +14,7 @@ from rung.cli import exit_code, main
 from rung.config import load_configuration
 from rung.errors import ConfigError
 
-from .running import COMMAND, one_line, rung, said
+from .running import COMMAND, one_line, process, rung, said
 
 ASK = ("compile", "How long do refunds take?")
 
@@ -57,7 +57,7 @@ def test_a_wrong_command_line(
 
 
 def test_in_a_process_of_its_own_the_line_and_the_code_are_the_same(started: Path) -> None:
-    run = rung("compile", "x", "-c", "absent.toml", cwd=started)
+    run = process("compile", "x", "-c", "absent.toml", cwd=started)
     assert "`absent.toml` does not exist" in said(run)
     assert (run.returncode, run.stdout) == (2, "")
 
@@ -122,6 +122,18 @@ def test_findings_are_exit_code_1(tmp_path: Path) -> None:
     run = rung("check", tmp_path)
     assert run.returncode == 1
     assert "dirty.py:6" in run.stdout
+
+
+def test_a_bug_shows_where_it_is_and_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(echo: object) -> None:
+        raise RuntimeError("not foreseen")
+
+    monkeypatch.setattr("rung.cli.demo.run_demo", broken)
+    run = rung("demo")
+    lines = run.stderr.splitlines()
+    assert (run.returncode, run.stdout) == (3, "")
+    assert lines[0].startswith("Traceback")
+    assert lines[-2:] == ["RuntimeError: not foreseen", "rung: this is a bug of rung's own"]
 
 
 def test_an_interrupt_ends_it_without_a_traceback(project: Path) -> None:

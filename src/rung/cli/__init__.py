@@ -1,6 +1,7 @@
 """The command `rung`: thin commands over public names.
 
-Exit codes: 0 fine; 1 refused, by a budget, a policy, a scope or a finding; 2 used or configured wrongly.
+Exit codes: 0 fine; 1 refused, by a budget, a policy, a scope or a finding; 2 used or configured wrongly; 3 a bug of
+rung's own.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import sys
 
 
 def main() -> None:
-    """Run the command line. What a person can mend is told in one line on standard error, without a traceback."""
+    """Run the command line.
+
+    What a person can mend is told in one line on standard error. Anything else is a bug, and shows its traceback.
+    """
     try:
         code = _run()
         sys.stdout.flush()
@@ -21,6 +25,11 @@ def main() -> None:
         code = 0
     except KeyboardInterrupt:
         code = _told("interrupted", 130)
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        code = _told("this is a bug of rung's own", 3)
     sys.exit(code)
 
 

@@ -9,6 +9,9 @@ from typing import Annotated, Any
 import typer
 import typer.main
 
+from rung.cli.kb_commands import kb_app
+from rung.cli.store_commands import Tenant, Where, store_app
+
 app = typer.Typer(
     name="rung",
     help="A typed context runtime for LLM agents.",
@@ -18,11 +21,11 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 policy_app = typer.Typer(help="Explain and check policies.", no_args_is_help=True)
-store_app = typer.Typer(help="Ask a store what it holds, and look after it.", no_args_is_help=True)
 memory_app = typer.Typer(help="Review what a store keeps of a person.", no_args_is_help=True)
 app.add_typer(memory_app, name="memory")
 app.add_typer(policy_app, name="policy")
 app.add_typer(store_app, name="store")
+app.add_typer(kb_app, name="kb")
 
 
 class UsageError(Exception):
@@ -154,97 +157,6 @@ def policy_explain(
     from rung.policy.load import explain
 
     typer.echo(explain(read_any_policy(file)))
-
-
-Where = Annotated[str, typer.Argument(help="A store: the path of a SQLite file, or postgresql://…")]
-Tenant = Annotated[str | None, typer.Option(help="Whose part of the store; default: what belongs to no tenant.")]
-
-
-@store_app.command("refusals")
-def store_refusals(where: Where, tenant: Tenant = None) -> None:
-    """List what was refused, or would have been under an enforced rule."""
-    from rung.cli.store import refusals
-
-    refusals(where, tenant, echo=typer.echo)
-
-
-@store_app.command("stats")
-def store_stats(where: Where, tenant: Tenant = None) -> None:
-    """Count what a store holds, by type and source."""
-    from rung.cli.store import stats
-
-    stats(where, tenant, echo=typer.echo)
-
-
-@store_app.command("verify")
-def store_verify(where: Where) -> int:
-    """Read everything again: digests, parents, and the chained log of decisions."""
-    from rung.cli.store import verify
-
-    return verify(where, echo=typer.echo)
-
-
-@store_app.command("export")
-def store_export(
-    where: Where,
-    to: Annotated[Path, typer.Argument(help="The file to write, JSON lines; it must not exist.")],
-) -> None:
-    """Write all that a store holds, content included, into one file."""
-    from rung.cli.store import export
-
-    export(where, to, echo=typer.echo)
-
-
-@store_app.command("import")
-def store_import(
-    where: Annotated[str, typer.Argument(help="The store to write to; made if absent.")],
-    given: Annotated[Path, typer.Argument(help="A file that `rung store export` wrote.")],
-) -> None:
-    """Take in an export, with its ids, digests and log."""
-    from rung.cli.store import take_in
-
-    take_in(where, given, echo=typer.echo)
-
-
-@store_app.command("erase")
-def store_erase(
-    where: Where,
-    subject: Annotated[str, typer.Option(help="The person whose data is erased.")],
-    tenant: Tenant = None,
-    reason: Annotated[str, typer.Option(help="Why, as the tombstones say.")] = "subject erased",
-) -> None:
-    """Erase all of a person and what was derived from it, leaving tombstones without content."""
-    from rung.cli.store import erase
-
-    erase(where, subject, tenant, reason, echo=typer.echo)
-
-
-@store_app.command("sweep")
-def store_sweep(where: Where) -> None:
-    """Erase what has expired."""
-    from rung.cli.store import sweep
-
-    sweep(where, echo=typer.echo)
-
-
-@store_app.command("turns")
-def store_turns(where: Where, tenant: Tenant = None) -> None:
-    """List the recorded turns; with `rung store turn` one of them in full."""
-    from rung.cli.store import turns
-
-    turns(where, tenant, echo=typer.echo)
-
-
-@store_app.command("turn")
-def store_turn(
-    where: Where,
-    turn: Annotated[str, typer.Argument(help="The turn's id, or its beginning.")],
-    tenant: Tenant = None,
-) -> None:
-    """Print a recorded turn's manifest."""
-    from rung.cli.store import turn as show
-
-    show(where, turn, tenant, echo=typer.echo)
 
 
 Subject = Annotated[str, typer.Option(help="The person whose memories are meant; exact.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import unicodedata
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
@@ -61,6 +62,19 @@ def _part(part: Any) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=dict)
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """Text that cannot move a terminal's cursor or hide: control and format characters as numbers.
+
+    With `lines`, its line breaks and tabs stay.
+    """
+    return "".join(
+        one
+        if (lines and one in "\n\t") or unicodedata.category(one) not in ("Cc", "Cf", "Zl", "Zp", "Cs")
+        else f"\\u{ord(one):04x}"
+        for one in text
+    )
 
 
 @contextmanager
