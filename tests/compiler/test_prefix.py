@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from datetime import UTC, datetime, timedelta
 
-from rung import ContextStore, Evidence, Memory, ToolSchema
+from rung import ContextStore, Evidence, Memory, PolicySet, SourcePolicy, ToolSchema, default_policy
+from rung.policy.rules import Lifetime
 
 
 def test_a_turn_that_only_grows_keeps_its_prefix() -> None:
@@ -80,3 +81,16 @@ def test_the_history_is_cut_a_few_times_only() -> None:
         previous = made
         view.assistant("answer " + "word " * 30)
     assert 2 <= cuts <= 12
+
+
+def test_stable_sources_stand_before_those_of_one_turn() -> None:
+    base = default_policy()
+    sources = {"z-catalogue": SourcePolicy(lifetime=Lifetime.DEPLOYMENT), "a-search": SourcePolicy()}
+    store = ContextStore(
+        PolicySet(types=base.types, transitions=base.transitions, freshness=base.freshness, sources=sources)
+    )
+    items = [store.add(Evidence, f"from {name}", source=name) for name in ("a-search", "z-catalogue")]
+    text = store.compile([store.instruct("x"), *items, store.user("?")], verify="full").request["messages"][1][
+        "content"
+    ]
+    assert text.index("z-catalogue") < text.index("a-search")

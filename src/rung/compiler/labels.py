@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from rung.compiler.plan import Candidate, Plan
+from rung.policy.rules import Lifetime
 
 
 def label(plan: Plan) -> Plan:
@@ -43,6 +44,10 @@ _CATEGORY_ORDER = {name: number for number, name in enumerate(MEMORY_GROUPS)}
 _GROUPS = {"tool_output": 0, "task_state": 0, "evidence": 1, "memory": 2}
 
 
+_LIFETIMES = {lifetime: number for number, lifetime in enumerate(Lifetime)}
+"""Stable sources stand first, so that the prompt's beginning stays; nearly all are of one turn."""
+
+
 def canonical(one: Candidate) -> tuple[Any, ...]:
     """The order within the context block: narrow tool values, passages, then memories; within, by what they are.
 
@@ -53,6 +58,7 @@ def canonical(one: Candidate) -> tuple[Any, ...]:
     kind = item.type.name
     group = 0 if one.facts.from_tool and kind != "memory" else _GROUPS.get(kind, 3)
     return (
+        _LIFETIMES[one.facts.rules.lifetime],
         group,
         kind,
         _CATEGORY_ORDER.get(item.attr("category") or "", len(_CATEGORY_ORDER)),
