@@ -125,6 +125,44 @@ def compile_command(
     )
 
 
+@app.command("run")
+def run_command(
+    question: Annotated[str, typer.Argument(help="What the agent is asked.")],
+    config: Config = Path("rung.toml"),
+    session: Annotated[str | None, typer.Option(help="Which conversation; it goes on where it is kept.")] = None,
+    intent: Annotated[str | None, typer.Option(help="The name of an intent of the policy.")] = None,
+    stream: Annotated[bool, typer.Option("--stream", help="Print the answer as it comes.")] = False,
+    manifest: Annotated[bool, typer.Option("--manifest", help="Then print why each request was as it was.")] = False,
+    save: Annotated[Path | None, typer.Option(help="Keep items and turns in this file.")] = None,
+) -> int:
+    """Answer a question by the configured model, with the configuration's sources, session and limits."""
+    from rung.cli.run import run_once
+
+    return run_once(
+        question,
+        config=config,
+        session=session,
+        intent=intent,
+        stream=stream,
+        manifest=manifest,
+        save=save,
+        echo=typer.echo,
+    )
+
+
+@app.command("chat")
+def chat_command(
+    config: Config = Path("rung.toml"),
+    session: Annotated[str | None, typer.Option(help="Which conversation; it goes on where it is kept.")] = None,
+    intent: Annotated[str | None, typer.Option(help="The name of an intent of the policy.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Keep items and turns in this file.")] = None,
+) -> int:
+    """Talk with the configured agent, line by line, until the input ends."""
+    from rung.cli.run import chat
+
+    return chat(config=config, session=session, intent=intent, save=save, echo=typer.echo)
+
+
 @app.command()
 def init(
     folder: Annotated[Path, typer.Argument(help="Where to write rung.toml.")] = Path("."),

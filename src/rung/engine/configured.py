@@ -27,24 +27,25 @@ def configured(
     *,
     model: Model | None,
     tools: Iterable[Tool | ToolSource],
+    store: str | None,
     more: Mapping[str, Any],
 ) -> ContextEngine:
     """See `ContextEngine.from_config`."""
     found = load_configuration(path)
     chosen = configured_model(found) if model is None else model
     agent = found.agent
-    where = agent.store
-    if where and "://" not in where:
+    where = agent.store if store is None else store
+    if store is None and where and "://" not in where:
         where = str(found.path.resolve().parent / where)
     sources = found.sources()
-    store = ContextStore.open(
+    opened = ContextStore.open(
         where or ":memory:",
         policy=found.policy,
         instruction_sources=[found.instruction_source()],
         clock=agent.clock(),
     )
     try:
-        rules = store.load_instruction("system")
+        rules = opened.load_instruction("system")
         given: dict[str, Any] = {
             "system": (rules,),
             "sources": sources,
@@ -55,11 +56,11 @@ def configured(
             "tokenizer": agent.tokenizer,
             **more,
         }
-        engine = kind(store, chosen, **given)
+        engine = kind(opened, chosen, **given)
     except BaseException:
-        store.close()
+        opened.close()
         raise
-    engine.own(store.close)
+    engine.own(opened.close)
     for source in sources:
         if isinstance(source, DocumentFolder):
             engine.own(source.close)

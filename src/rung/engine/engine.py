@@ -144,7 +144,13 @@ class ContextEngine:
 
     @classmethod
     def from_config(
-        cls, path: str | Path, *, model: Model | None = None, tools: Iterable[Tool | ToolSource] = (), **more: Any
+        cls,
+        path: str | Path,
+        *,
+        model: Model | None = None,
+        tools: Iterable[Tool | ToolSource] = (),
+        store: str | None = None,
+        **more: Any,
     ) -> ContextEngine:
         """The engine of a `rung.toml`: its policy, system prompt, sources, store and model.
 
@@ -152,6 +158,7 @@ class ContextEngine:
             path: the file.
             model: another model than the one in `[model]`.
             tools: what the agent may call; tools are code and stand in no file.
+            store: another place than `agent.store`: a file's path, or `postgresql://…`.
             more: further arguments of `ContextEngine`.
 
         Raises:
@@ -159,7 +166,7 @@ class ContextEngine:
         """
         from rung.engine.configured import configured
 
-        return configured(cls, Path(path), model=model, tools=tools, more=more)
+        return configured(cls, Path(path), model=model, tools=tools, store=store, more=more)
 
     # running
 
@@ -357,8 +364,9 @@ class ContextEngine:
             budget=wanted.budget,
         )
 
-    def sources_of(self, intent: TurnIntent) -> tuple[ContextSource, ...]:
-        """The sources of a turn; those that the intent excludes are not touched, and stand in the manifest."""
+    @property
+    def sources(self) -> tuple[ContextSource, ...]:
+        """Where context comes from. Of these a turn touches what its intent names; the rest stands in its manifest."""
         return self._sources
 
     async def resolve_tools(self, principal: Principal, intent: TurnIntent, request: str) -> Resolution:

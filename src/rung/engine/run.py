@@ -123,7 +123,7 @@ class Run:
         engine, view = self.engine, self.view
         rules = engine.instructions(view)
         gathered, tools, _ = await together(
-            gather_context(view, engine.sources_of(self.intent), self.intent, request, [*rules, *self._extra]),
+            gather_context(view, engine.sources, self.intent, request, [*rules, *self._extra]),
             engine.resolve_tools(self.principal, self.intent, body(request)),
             self._compacted(),
         )
