@@ -17,34 +17,7 @@ from rung.records.draft import Draft
 from rung.records.types import Instruction
 from rung.store import core
 
-SYLLABLES = [
-    "ba",
-    "de",
-    "fi",
-    "go",
-    "hu",
-    "ka",
-    "le",
-    "ni",
-    "po",
-    "ru",
-    "sa",
-    "te",
-    "vi",
-    "zo",
-    "wan",
-    "ler",
-    "den",
-    "fan",
-    "gol",
-    "hep",
-    "tor",
-    "quin",
-    "sta",
-    "bri",
-    "cle",
-    "dru",
-]
+SYLLABLES = tuple(f"{a}{b}" for a in "bdfghklnprstvz" for b in ("a", "e", "in", "or", "u"))
 ATTEMPTS = 10_000
 AT_ONCE = 20
 

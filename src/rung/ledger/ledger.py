@@ -286,7 +286,7 @@ class Ledger:
     def _type(self, declared: object) -> type[ContextType]:
         if not (isinstance(declared, type) and issubclass(declared, ContextType)):
             raise InputError(
-                f"`type` is of kind {kind(declared)}, not a context type (give a class such as `Evidence`)",
+                f"`type` is of kind {kind(declared)}, not a context type (give a class such as `Evidence`)",  # pyright: ignore[reportUnknownArgumentType]
                 field="type",
             )
         known = self._types.get(declared.name)
@@ -424,7 +424,10 @@ class Ledger:
     ) -> list[Reason]:
         reasons: list[Reason] = []
         target, provenance = made.type.name, made.provenance
-        if self._repeats_parent(made, tenants):
+        parents = self._backend.get(provenance.parents, tenants) if provenance.parents else {}
+        same = [parent for parent in parents.values() if body(parent) == made.text]
+        if any(parent.type is made.type for parent in same):
+            # A parent of the same type says exactly this already: nothing new enters the type.
             return reasons
         if provenance.channel is None and provenance.endorsement is None and not provenance.guarded:
             if is_sealed and not provenance.before_seal and not tx.identities([self._identity(made)]):
@@ -450,18 +453,21 @@ class Ledger:
         if earlier:
             # The same registration again: it is the first one that stays, whatever came in since.
             return reasons
-        hits = self._whole_hits(made, rows)
+        hits: list[Hit] = []
+        known: list[str] = []
+        if provenance.guarded and not self._policy.trusted(target):
+            # Not an authority, only guarded: the policy lets in what the parents say, whoever else said it too.
+            if same:
+                return reasons
+            known = [body(parent) for parent in parents.values()]
+        else:
+            hits = self._whole_hits(made, rows)
         if all(hit.item_id in provenance.covers for hit in hits):
-            hits = self._origins.hits(made.text, target, tx, tenants, staged)
+            hits = self._origins.hits(made.text, target, tx, tenants, staged, known)
         hits = [hit for hit in hits if hit.item_id not in provenance.covers]
         if hits:
             reasons.append(self._laundering(made, hits))
         return reasons
-
-    def _repeats_parent(self, made: _Prepared, tenants: Tenants) -> bool:
-        """Whether a parent of the same type says exactly this already, so that nothing new enters the type."""
-        parents = self._backend.get(made.provenance.parents, tenants) if made.provenance.parents else {}
-        return any(parent.type is made.type and body(parent) == made.text for parent in parents.values())
 
     def _whole_hits(self, made: _Prepared, rows: Sequence[OriginRow]) -> list[Hit]:
         protected = [row.ordinal for row in rows if self._policy.protected(row.type)]

@@ -82,7 +82,13 @@ class OriginIndex:
         self._lock = threading.Lock()
 
     def hits(
-        self, text: str, target: str, tx: Transaction, tenants: Tenants, staged: Sequence[StagedText] = ()
+        self,
+        text: str,
+        target: str,
+        tx: Transaction,
+        tenants: Tenants,
+        staged: Sequence[StagedText] = (),
+        known: Sequence[str] = (),
     ) -> list[Hit]:
         """The runs of a protected text that untrusted items brought in first, the earliest item first.
 
@@ -92,6 +98,7 @@ class OriginIndex:
             tx: the exclusive write in which it would enter.
             tenants: whose items it is compared with.
             staged: the drafts before it in the same write, from the first on.
+            known: texts whose runs may enter, whoever else says them.
         """
         from rung.ledger.fingerprint import Held
 
@@ -106,12 +113,12 @@ class OriginIndex:
                     for at, kept, _ in protected
                     for said in readings(kept)
                 ]
-                held += [Held(text=kept) for kept in self._limits.boilerplate]
+                held += [Held(text=kept) for kept in (*self._limits.boilerplate, *known)]
                 for said in readings(text):
                     found += self._search(said, target, state, held, self._reader(state, tenant))
             if any(one.untrusted for one in staged):
                 held = [Held(text=said) for _, kept, _ in protected for said in readings(kept)]
-                held += [Held(text=kept) for kept in self._limits.boilerplate]
+                held += [Held(text=kept) for kept in (*self._limits.boilerplate, *known)]
                 found += self._among_staged(text, target, staged, held)
             return sorted(dict.fromkeys(found), key=lambda hit: (hit.ordinal, hit.span))
 
