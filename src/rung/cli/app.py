@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 import typer.main
 
-from rung.cli.kb_commands import kb_app
-from rung.cli.store_commands import Tenant, Where, store_app
+from rung.cli.app_kb import kb_app
+from rung.cli.app_store import Tenant, Where, store_app
 
 app = typer.Typer(
     name="rung",
