@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import msgspec
 
+from rung.compiler.labels import MEMORY_GROUPS
 from rung.errors import ConfigError, InputError, kind, names
 from rung.ledger.channels import InstructionSource
 from rung.policy.load import convert, policy_from, read_toml
@@ -16,7 +17,7 @@ from rung.policy.rules import PolicySet
 from rung.records.clock import Clock, aware_utc, system_clock
 from rung.records.draft import Draft
 from rung.sources.protocol import ContextSource, Fetch
-from rung.sources.simple import MemoryFile, ToolResultFile
+from rung.sources.simple import ToolResultFile
 from rung.sources.system import SystemPrompt
 from rung.sources.transcript import TranscriptFile
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from rung.knowledge import KnowledgeBase
 
 KINDS = ("documents", "memories", "tool_result", "transcript")
+
+LEAST_FIT = 0.3
+"""Of a memory in a file, where the source names no `min_score`: as `rung.memory` has it."""
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -80,12 +84,18 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Feed(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a source's data comes from: its kind and path; of documents also where their index is kept."""
+    """Where a source's data comes from: its kind and path.
+
+    Attributes:
+        index: of documents: the file that keeps what was read of them.
+        always: of memories: the categories that fit every message.
+    """
 
     name: str
     kind: Literal["documents", "memories", "tool_result", "transcript"]
     path: Path
     index: Path | None = None
+    always: tuple[str, ...] = ()
 
 
 class DocumentFolder:
@@ -232,17 +242,19 @@ def _feeds(tables: object, folder: Path) -> tuple[list[Feed], dict[str, Any]]:
         if not isinstance(table, Mapping):
             raise ConfigError(f"`sources.{name}` is of kind {kind(table)}, not a table", path=f"sources.{name}")
         rest = dict(cast("Mapping[str, Any]", table))
-        what, path, index = (rest.pop(field, None) for field in ("kind", "path", "index"))
+        what, path, index, always = (rest.pop(field, None) for field in ("kind", "path", "index", "always"))
         policies[name] = rest
-        if what is None and path is None and index is None:
+        if what is None and path is None and index is None and always is None:
             continue
-        feeds.append(_feed(name, what, path, index, folder))
+        if what == "memories":
+            rest.setdefault("min_score", LEAST_FIT)
+        feeds.append(_feed(name, what, path, index, always, folder))
     if sum(feed.kind == "transcript" for feed in feeds) > 1:
         raise ConfigError("two sources are of kind `transcript` (a turn has one conversation)", path="sources")
     return feeds, policies
 
 
-def _feed(name: str, what: object, path: object, index: object, folder: Path) -> Feed:
+def _feed(name: str, what: object, path: object, index: object, always: object, folder: Path) -> Feed:
     place = f"sources.{name}"
     if what not in KINDS:
         given = "missing" if what is None else f"`{what}`"
@@ -259,12 +271,30 @@ def _feed(name: str, what: object, path: object, index: object, folder: Path) ->
         raise ConfigError(
             f"`{place}.index` is the path of the documents' index (leave it out of {what})", path=f"{place}.index"
         )
-    return Feed(name=name, kind=what, path=full, index=None if index is None else folder / str(index))  # type: ignore[arg-type]
+    if always is not None and (what != "memories" or not _are_categories(always)):
+        raise ConfigError(
+            f"`{place}.always` is a list of the memories' categories (one of {names(MEMORY_GROUPS)}; leave it out of "
+            "other kinds)",
+            path=f"{place}.always",
+        )
+    return Feed(
+        name=name,
+        kind=what,  # type: ignore[arg-type]
+        path=full,
+        index=None if index is None else folder / str(index),
+        always=tuple(cast("list[str]", always or ())),
+    )
+
+
+def _are_categories(value: object) -> bool:
+    return isinstance(value, list) and all(one in MEMORY_GROUPS for one in cast("list[object]", value))
 
 
 def _source(feed: Feed, policy: PolicySet) -> ContextSource:
     if feed.kind == "memories":
-        return MemoryFile(feed.name, feed.path)
+        from rung.memory.file import ScoredMemories
+
+        return ScoredMemories(feed.name, feed.path, always=feed.always)
     if feed.kind == "tool_result":
         return ToolResultFile(feed.name, feed.path)
     return DocumentFolder(feed.name, feed.path, index=feed.index, minimum=policy.source(feed.name).min_score)

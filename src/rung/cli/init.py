@@ -50,6 +50,8 @@ path = "memories.jsonl"
 priority = 5
 max_tokens = 1000
 limit = 10
+min_score = 0.3              # a memory fits by the words that it shares with the message
+always = ["preference"]      # categories that fit every message
 sensitivity = "PERSONAL"
 
 # [sources.conversation]

@@ -62,18 +62,22 @@ class Matcher:
 
     def fits(self, message: str, items: Sequence[ContextItem[Any]]) -> dict[str, Fit]:
         """How well each item fits a message, by item id."""
-        lexical = self._lexical(message, items)
+        return self.texts_fit(message, {item.id: body(item) for item in items})
+
+    def texts_fit(self, message: str, texts: Mapping[str, str]) -> dict[str, Fit]:
+        """How well each text fits a message, by the text's name. A name must always mean the same text."""
+        lexical = self._lexical(message, texts)
         if self._embed is None:
-            return {item_id: Fit(score, None, score) for item_id, score in lexical.items()}
-        semantic = self._semantic(message, items)
+            return {name: Fit(score, None, score) for name, score in lexical.items()}
+        semantic = self._semantic(message, texts)
         return {
-            item_id: Fit(score, semantic[item_id], 1.0 - (1.0 - score) * (1.0 - semantic[item_id]))
-            for item_id, score in lexical.items()
+            name: Fit(score, semantic[name], 1.0 - (1.0 - score) * (1.0 - semantic[name]))
+            for name, score in lexical.items()
         }
 
-    def _lexical(self, message: str, items: Sequence[ContextItem[Any]]) -> dict[str, float]:
+    def _lexical(self, message: str, texts: Mapping[str, str]) -> dict[str, float]:
         asked = dict.fromkeys(self._stem(list(query_words(message))[:MOST_WORDS]))
-        held = {item.id: self._of(item) for item in items}
+        held = {name: self._of(name, text) for name, text in texts.items()}
         counts: dict[str, int] = {}
         for stems in held.values():
             for stem in stems:
@@ -81,40 +85,38 @@ class Matcher:
         weights = {stem: log(1 + (len(held) - count + 0.5) / (count + 0.5)) for stem, count in counts.items()}
         unknown = log(1 + (len(held) + 0.5) / 0.5)
         wanted = sum(weights.get(stem, unknown) for stem in asked)
-        return {item_id: _overlap(asked, stems, weights, wanted) for item_id, stems in held.items()}
+        return {name: _overlap(asked, stems, weights, wanted) for name, stems in held.items()}
 
-    def _of(self, item: ContextItem[Any]) -> frozenset[str]:
+    def _of(self, name: str, text: str) -> frozenset[str]:
         with self._lock:
-            known = self._stems.get(item.id)
+            known = self._stems.get(name)
             if known is not None:
-                self._stems.move_to_end(item.id)
+                self._stems.move_to_end(name)
                 return known
-        found = words(body(item))
+        found = words(text)
         made = frozenset(self._stem([word for word in found if word not in STOP_WORDS] or found))
         with self._lock:
-            self._stems[item.id] = made
+            self._stems[name] = made
             while len(self._stems) > _KEPT:
                 self._stems.popitem(last=False)
         return made
 
-    def _semantic(self, message: str, items: Sequence[ContextItem[Any]]) -> dict[str, float]:
+    def _semantic(self, message: str, texts: Mapping[str, str]) -> dict[str, float]:
         from rung.knowledge.vectors import embedded
 
         assert self._embed is not None
         floor = float(getattr(self._embed, "floor", 0.0))
         asked: Matrix = embedded(self._embed, [message])[0]
         with self._lock:
-            fresh = [item for item in items if item.id not in self._vectors]
-        made = embedded(self._embed, [body(item) for item in fresh], len(asked)) if fresh else ()
+            fresh = [name for name in texts if name not in self._vectors]
+        made = embedded(self._embed, [texts[name] for name in fresh], len(asked)) if fresh else ()
         with self._lock:
-            self._vectors.update((item.id, vector) for item, vector in zip(fresh, made, strict=True))
-            found = {item.id: float(self._vectors[item.id] @ asked) for item in items}
+            self._vectors.update(zip(fresh, made, strict=True))
+            found = {name: float(self._vectors[name] @ asked) for name in texts}
             while len(self._vectors) > _KEPT:
                 self._vectors.popitem(last=False)
         # Six digits are enough to rank by, and hide the last bits, in which machines differ.
-        return {
-            item_id: round(max(0.0, min(1.0, (cosine - floor) / (1.0 - floor))), 6) for item_id, cosine in found.items()
-        }
+        return {name: round(max(0.0, min(1.0, (cosine - floor) / (1.0 - floor))), 6) for name, cosine in found.items()}
 
     def forget(self, ids: Sequence[str]) -> None:
         """Drop what is kept of these items."""
