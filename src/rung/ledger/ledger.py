@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -904,10 +905,18 @@ def _error(reason: Reason) -> RungError:
 
 def _tell(reason: Reason) -> None:
     if reason.mode == "warn":
-        warnings.warn(f"{reason.message} [rule `{reason.rule}` warns]", ContextTypeWarning, stacklevel=6)
+        warnings.warn(f"{reason.message} [rule `{reason.rule}` warns]", ContextTypeWarning, stacklevel=_depth())
     elif reason.mode == "observe":
         _log.info("would refuse: %s", reason.message)
 
 
 class ContextTypeWarning(UserWarning):
     """A rule in mode `warn` would have refused this."""
+def _depth() -> int:
+    """How far above the caller the application's own line is, as `warnings` counts."""
+    frame, depth = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "rung":
+        frame, depth = frame.f_back, depth + 1
+    return depth
+
+
