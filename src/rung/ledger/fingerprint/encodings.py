@@ -81,9 +81,14 @@ def hex_values(rot13: bool) -> Bytes:
     return table
 
 
+def is_full_width(char: str) -> bool:
+    """Whether a character is the full-width form of an ASCII one."""
+    return "\uff01" <= char <= "\uff5e"
+
+
 def ascii_text(text: str) -> bytes:
     """One byte a character; full-width forms become ASCII, what else is not ASCII becomes `?`."""
-    if not text.isascii() and any("\uff01" <= char <= "\uff5e" for char in beyond_ascii(text)):
+    if any(map(is_full_width, beyond_ascii(text))):
         text = text.translate(_WIDE)
     return text.encode("ascii", "replace")
 

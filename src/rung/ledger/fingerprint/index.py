@@ -158,7 +158,7 @@ class FingerprintIndex:
         documents with hits.
         """
         known = [h if isinstance(h, Held) else Held(text=h) for h in held]
-        check = Check(self._read(text, rot13=True), self._earlier(known), self.n, self._k)
+        check = Check(self._read(text), self._earlier(known), self.n, self._k)
         with self._lock:
             indexed = [levels.levels() for levels in self._all()]
         found: list[Run] = []
@@ -188,15 +188,15 @@ class FingerprintIndex:
             self._last_earlier = made
         return made
 
-    def _read(self, text: str, *, rot13: bool = False) -> Reading:
-        key = ("!" if rot13 else "=") + text
+    def _read(self, text: str) -> Reading:
+        """A protected text as it is compared; what is checked now is mostly held at the next check."""
         with self._lock:
-            if key in self._readings:
-                self._readings.move_to_end(key)
-                return self._readings[key]
-        made = readings_of((text,), self.n, self.first_party, rot13=rot13)[0]
+            if text in self._readings:
+                self._readings.move_to_end(text)
+                return self._readings[text]
+        made = readings_of((text,), self.n, self.first_party, rot13=True)[0]
         with self._lock:
-            self._readings[key] = made
+            self._readings[text] = made
             while len(self._readings) > _KEPT_TEXTS:
                 self._readings.popitem(last=False)
         return made

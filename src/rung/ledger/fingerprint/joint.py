@@ -7,8 +7,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from .fold import beyond_ascii
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Joint:
@@ -50,3 +55,13 @@ class Joint:
             for index, text in enumerate(self.texts):
                 if not text.isascii() and any(map(chars.match, beyond_ascii(text))):
                     yield index
+
+
+def long_runs(marks: bytes, least: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Starts and ends of the stretches of at least `least` ones among zeros and ones."""
+    import numpy as np
+
+    zeros = np.flatnonzero(np.frombuffer(marks, dtype=np.uint8) == 0)
+    bounds = np.concatenate(([-1], zeros, [len(marks)]))
+    long = np.flatnonzero(np.diff(bounds) > least)
+    return bounds[long] + 1, bounds[long + 1]

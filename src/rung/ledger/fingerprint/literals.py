@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import Literal as OneOf
 
 from .fold import beyond_ascii
-from .joint import Joint
+from .joint import Joint, long_runs
 
 Kind = OneOf["url", "email", "iban", "number", "hex", "token"]
+ALL_KINDS: frozenset[Kind] = frozenset(("url", "email", "iban", "number", "hex", "token"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,34 +85,41 @@ _WIDE_FORMS = re.compile("[\uff01-\uff5e\u00a0\u202f\u2007\u2011\u2013]+")
 _UNSEEN = re.compile(f"{_INVISIBLE.pattern}|{_WIDE_FORMS.pattern}")
 
 
-def literals(text: str, first_party: Sequence[str] = ()) -> list[Literal]:
-    """The typed literals of a text, left to right, without those of a first-party host (`*.acme.com`,
-    `acme.com`)."""
-    found = _ascii_literals(text) if text.isascii() else _seen_through(text)
+def literals(text: str, first_party: Sequence[str] = (), kinds: Collection[Kind] = ALL_KINDS) -> list[Literal]:
+    """The typed literals of a text, left to right, without those of first-party hosts (`*.acme.com`).
+
+    `kinds` leaves others out.
+    """
+    found = _ascii_literals(text, kinds) if text.isascii() else _seen_through(text, kinds)
     return [x for x in found if not _is_first_party(x.host, (*_RESERVED, *first_party))]
 
 
-def with_literals(joint: Joint) -> list[int]:
-    """Indices of the texts that may have literals: a superset, cheap for many."""
-    found = {*joint.holders(b"://"), *joint.holders(b"@"), *joint.speakers(_UNSEEN)}
-    for table, run in (
-        (_HEX_BYTES, b"\x01" * HEX_DIGITS),
-        (_WORD_BYTES, b"\x01" * TOKEN_LENGTH),
-        (_LETTER_OR_DIGIT, b"aa00"),
-    ):
-        found.update(joint.holders(run, joint.data.translate(table)))
-    marks = joint.data.translate(_DIGIT_BYTES)
-    for start, end in _spans(marks, NUMBER_DIGITS):
-        if len(joint.data[start:end].translate(None, _NO_DIGITS)) >= NUMBER_DIGITS:
-            found.add(joint.owner(start))
-    return sorted(found)
+def with_literals(joint: Joint) -> dict[int, set[Kind]]:
+    """The texts that may have literals, by index, and of which kinds: a superset, cheap for many."""
+    found: dict[int, set[Kind]] = {}
+
+    def note(kind: Kind, owners: Iterable[int]) -> None:
+        for owner in owners:
+            found.setdefault(owner, set()).add(kind)
+
+    data = joint.data
+    note("url", joint.holders(b"://"))
+    note("email", joint.holders(b"@"))
+    note("iban", joint.holders(b"aa00", data.translate(_LETTER_OR_DIGIT)))
+    note("hex", joint.holders(b"\x01" * HEX_DIGITS, data.translate(_HEX_BYTES)))
+    note("token", map(joint.owner, long_runs(data.translate(_WORD_BYTES), TOKEN_LENGTH)[0].tolist()))
+    numbers = _spans(data.translate(_DIGIT_BYTES), NUMBER_DIGITS)
+    note("number", (joint.owner(a) for a, b in numbers if len(data[a:b].translate(None, _NO_DIGITS)) >= NUMBER_DIGITS))
+    for owner in joint.speakers(_UNSEEN):
+        found[owner] = set(ALL_KINDS)
+    return found
 
 
-def _seen_through(text: str) -> list[Literal]:
+def _seen_through(text: str, kinds: Collection[Kind]) -> list[Literal]:
     met = "".join(beyond_ascii(text))
     clean = text.translate(_WIDE) if _WIDE_FORMS.search(met) else text
     if not _INVISIBLE.search(met):
-        return _ascii_literals(clean)
+        return _ascii_literals(clean, kinds)
     gaps = [found.span() for found in _INVISIBLE.finditer(clean)]
     kept: list[int] = []
     for (_, start), (end, _) in pairwise(((0, 0), *gaps, (len(clean), 0))):
@@ -123,7 +131,7 @@ def _seen_through(text: str) -> list[Literal]:
             span=(kept[found.span[0]], kept[found.span[1] - 1] + 1),
             host=found.host,
         )
-        for found in _ascii_literals(_INVISIBLE.sub("", clean))
+        for found in _ascii_literals(_INVISIBLE.sub("", clean), kinds)
     ]
 
 
@@ -134,17 +142,25 @@ def _is_first_party(host: str | None, patterns: Sequence[str]) -> bool:
     )
 
 
-def _ascii_literals(text: str) -> list[Literal]:
+def _ascii_literals(text: str, kinds: Collection[Kind]) -> list[Literal]:
     data = text.encode("ascii", "replace")
-    found = [*_urls(text), *_emails(text)]
-    for start, end in _spans(data.translate(_DIGIT_BYTES), NUMBER_DIGITS):
-        found += _numbers(text, start, end)
-    if b"aa00" in data.translate(_LETTER_OR_DIGIT):
+    found: list[Literal] = []
+    if "url" in kinds:
+        found += _urls(text)
+    if "email" in kinds:
+        found += _emails(text)
+    if "number" in kinds:
+        for start, end in _spans(data.translate(_DIGIT_BYTES), NUMBER_DIGITS):
+            found += _numbers(text, start, end)
+    if "iban" in kinds and b"aa00" in data.translate(_LETTER_OR_DIGIT):
         found += _ibans(text)
-    for start, end in _spans(data.translate(_HEX_BYTES), HEX_DIGITS):
-        found += _hexes(text, start, end)
-    for start, end in _spans(data.translate(_WORD_BYTES), TOKEN_LENGTH):
-        found += _tokens(text, start, end)
+    if "hex" in kinds:
+        for start, end in _spans(data.translate(_HEX_BYTES), HEX_DIGITS):
+            found += _hexes(text, start, end)
+    if "token" in kinds:
+        starts, ends = long_runs(data.translate(_WORD_BYTES), TOKEN_LENGTH)
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            found += _tokens(text, start, end)
     return sorted(found, key=lambda literal: (literal.span[0], -literal.span[1]))
 
 

@@ -124,8 +124,8 @@ def _hashed(pieces: Sequence[bytes], owners: Owners, n: int) -> tuple[tuple[Keys
 def _literals(joint: Joint, first_party: Sequence[str]) -> tuple[Keys, Owners]:
     hashes: list[int] = []
     owners: list[int] = []
-    for index in with_literals(joint):
-        known = literals(joint.texts[index], first_party)
+    for index, kinds in with_literals(joint).items():
+        known = literals(joint.texts[index], first_party, kinds)
         found = sorted({of_literal(literal.kind, literal.value) for literal in known})
         hashes += found
         owners += [index] * len(found)

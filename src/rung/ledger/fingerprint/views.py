@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from .carriers import carriers
-from .encodings import ascii_text, decoded
+from .encodings import ascii_text, decoded, is_full_width
 from .escapes import contextual, may_differ
 from .fold import ROT13, Variant, fold, fold_origins, readings
 from .joint import Joint
@@ -51,7 +51,7 @@ class Normalised:
     @property
     def is_decoded(self) -> bool:
         """True if an encoding was undone to make this view."""
-        return self._layer.depth > 0
+        return self._layer.depth > 0 or self.variant == "rot13"
 
     def origins(self) -> NDArray[np.int64]:
         """For each normalised character its index in the text of its layer."""
@@ -99,13 +99,18 @@ def inner_layers(joint: Joint, n: int, encoded: Collection[int] | None = None) -
     data: list[bytes] = []
     owners: list[tuple[int, int]] = []
     differing = may_differ(joint)
+    is_wide = any(map(is_full_width, joint.beyond_ascii))
     for index, text in enumerate(joint.texts):
         if index in differing:
             found[index] = list(contextual(Layer(text)))
         if encoded is None or index in encoded:
-            inner = [layer.text for layer in found[index]] if index in differing else [text]
-            data += map(ascii_text, inner)
-            owners += ((index, place) for place in range(len(inner)))
+            if index in differing or is_wide:
+                inner = [layer.text for layer in found.get(index, ())] or [text]
+                data += map(ascii_text, inner)
+                owners += ((index, place) for place in range(len(inner)))
+            else:
+                data.append(text.encode("ascii", "replace"))
+                owners.append((index, 0))
     for at in sorted(carriers(data, n)):
         index, place = owners[at]
         layers = found.setdefault(index, [Layer(joint.texts[index])])
