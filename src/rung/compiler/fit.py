@@ -15,6 +15,7 @@ from rung.compiler.keep import Shape
 from rung.compiler.layout import context_message, prompt_of, quoted
 from rung.compiler.past import Earlier, Window, labels_of
 from rung.compiler.plan import Candidate, Plan
+from rung.compiler.results import is_result, refer, sent_before, shorten
 from rung.compiler.summaries import is_of_session, until
 from rung.compiler.truncate import truncate
 from rung.compiler.value import most_valuable
@@ -35,6 +36,9 @@ def fit(plan: Plan, costs: Costs) -> Plan:
         BudgetError: what is required does not fit; it names each required item with its tokens.
     """
     state: dict[str, Candidate] = {}
+    results = [one for one in plan.candidates if one.place == "after" and one.alive]
+    if results:
+        refer(results, {}, state)
     base = _fit_summaries(plan, costs, state, _required(plan, costs, state))
     room = plan.available - base
     optional = [one for one in plan.candidates if one.state is None and one.place == "context" and not one.required]
@@ -53,6 +57,9 @@ def fit(plan: Plan, costs: Costs) -> Plan:
         room -= plan.window.cost
     else:
         room -= _fit_history(plan, costs, state, for_history)
+    earlier = [one for one in plan.candidates if one.place == "history" and one.item.call_id is not None]
+    if results or earlier:
+        refer([*earlier, *results], sent_before(plan.window), state)
     room -= overhead if optional else 0
     first = most_valuable(optional, sizes, room) if plan.select == "value" else frozenset[int]()
     dropped = _fit_context(state, optional, sizes, room, costs, _used_by_source(plan, costs), first)
@@ -110,9 +117,15 @@ def _required(plan: Plan, costs: Costs, state: dict[str, Candidate]) -> int:
     required = [one for one in plan.candidates if one.required and one.state is None]
     for one in required:
         if one.place in ("context", "after") and one.rules.max_tokens is not None:
-            state[one.item.id] = _cut(one, one.rules.max_tokens, costs)
+            now = state.get(one.item.id, one)
+            state[one.item.id] = _cut(now, one.rules.max_tokens, costs)
     shown = [state.get(one.item.id, one) for one in required]
     total = costs.prompt(prompt_of(plan, shown))
+    if total > plan.available:
+        results = [one for one in shown if one.place == "after" and is_result(one) and "same_as" not in one.params]
+        state.update(shorten(results, total - plan.available, costs))
+        shown = [state.get(one.item.id, one) for one in required]
+        total = costs.prompt(prompt_of(plan, shown))
     if total <= plan.available:
         return total
     sizes = _sizes(plan, shown, costs)

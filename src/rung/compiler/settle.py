@@ -14,6 +14,7 @@ from rung.compiler.supersession import replacements
 
 def settle(plan: Plan) -> Plan:
     """Decide among candidates of the context block that say the same, or say one thing differently."""
+    plan = _yield_to_results(plan)
     context = [one for one in plan.candidates if one.state is None and one.place == "context"]
     if not _anything_to_settle(plan, context):
         return plan
@@ -25,6 +26,21 @@ def settle(plan: Plan) -> Plan:
     _deduplicate(decided, _alive(decided, context))
     conflicts = _conflicts(plan, decided, _alive(decided, context))
     return plan.with_(tuple(decided[one.item.id] for one in plan.candidates), conflicts=conflicts)
+
+
+def _yield_to_results(plan: Plan) -> Plan:
+    """A memory of a fact yields to what a tool has said of it in this very turn."""
+    said = {one.item.key: one for one in plan.candidates if one.place == "after" and one.item.key is not None}
+    if not said:
+        return plan
+    return plan.with_(
+        tuple(
+            one.out("excluded", "superseded_by", item=said[one.item.key].item.id)
+            if one.item.key in said and one.item.type.name == "memory" and one.alive and not one.required
+            else one
+            for one in plan.candidates
+        )
+    )
 
 
 def _anything_to_settle(plan: Plan, context: Sequence[Candidate]) -> bool:

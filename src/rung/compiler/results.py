@@ -1,0 +1,76 @@
+"""Results of the turn in progress: repeated ones refer to the first, and old ones give way when room is short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+
+import msgspec
+
+from rung.compiler.counting import Costs
+from rung.compiler.past import SHORTEST_STUB, Window, stub
+from rung.compiler.plan import Candidate
+from rung.compiler.truncate import truncate
+from rung.records.item import body
+
+FLOORS = (512, 128, 32)
+"""Tokens that results are shortened to, in this order, the oldest first."""
+
+
+def is_result(one: Candidate) -> bool:
+    """Whether it answers a call."""
+    return one.item.call_id is not None and one.item.type.name == "tool_output"
+
+
+def sent_before(window: Window | None) -> dict[bytes, str]:
+    """The content keys of longer results in a window, with the call that gave each first."""
+    seen: dict[bytes, str] = {}
+    for exchange in () if window is None else window.exchanges:
+        for key, _, call_id in exchange.repeats:
+            seen.setdefault(key, call_id)
+    return seen
+
+
+def refer(candidates: Iterable[Candidate], seen: dict[bytes, str], state: MutableMapping[str, Candidate]) -> None:
+    """Let each longer result that repeats an earlier one refer to its call; the pair is kept, the text is not.
+
+    Args:
+        candidates: results in the order in which they are sent.
+        seen: what was sent before them; gains what they say.
+        state: takes the changed candidates.
+    """
+    for one in candidates:
+        now = state.get(one.item.id, one)
+        call_id = one.item.call_id
+        if not is_result(one) or not now.alive or call_id is None or len(body(one.item)) < SHORTEST_STUB:
+            continue
+        earlier = seen.setdefault(one.facts.key, call_id)
+        if earlier != call_id:
+            text = stub(one.item, earlier).text
+            state[one.item.id] = msgspec.structs.replace(now, state=None, text=text, params={"same_as": earlier})
+
+
+def shorten(results: Sequence[Candidate], over: int, costs: Costs) -> Mapping[str, Candidate]:
+    """Results shortened so that they take `over` tokens less, as far as they can: the oldest first, by structure."""
+    changed: dict[str, Candidate] = {}
+    count = costs.tokenizer.count
+    for floor in FLOORS:
+        for one in results:
+            if over <= 0:
+                return changed
+            now = changed.get(one.item.id, one)
+            size = count(body(one.item) if now.text is None else now.text)
+            if size <= floor:
+                continue
+            rule = one.rules.truncation
+            if rule == "none":
+                rule = "json" if one.item.media_type == "application/json" else "middle"
+            room = max(floor, size - over)
+            made = truncate(body(one.item), rule, room, costs.tokenizer, media_type=one.item.media_type)
+            if not made.fits:
+                continue
+            left_out = f"{made.left_out[0]} {made.left_out[1]}" if made.left_out else ""
+            changed[one.item.id] = msgspec.structs.replace(
+                now, state="truncated", text=made.text, params={"left_out": left_out}
+            )
+            over -= size - made.tokens
+    return changed
