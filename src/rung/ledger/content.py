@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from hashlib import blake2b, sha256
 
@@ -46,9 +46,10 @@ def content_key(text: str) -> bytes:
 
 
 def beside(
-    key: str | None, version: str | None, attrs: Sequence[tuple[str, str]], parts: Sequence[Part]
+    key: str | None, version: str | None, attrs: Sequence[tuple[str, str]], parts: Iterable[Part]
 ) -> tuple[str, ...]:
     """What an item says beside its text and is long enough to share a run: a title, a call's arguments, a block."""
+    parts = tuple(parts)
     if not (attrs or parts):
         # Most items have a short key and a short version, or none.
         return tuple(said for said in (key, version) if said is not None and len(said) >= _LEAST_RUN)
