@@ -47,9 +47,9 @@ def test_no_attribute_or_index_is_ever_followed() -> None:
 def test_template_syntax_in_a_text_is_never_run() -> None:
     """d-delimiters-04"""
     text = "{% for i in range(25000) %}{% for j in range(25000) %}x{% endfor %}{% endfor %}"
-    start = time.perf_counter()
+    start = time.process_time()
     out = render_block(Block(form="quoted", type="evidence", text=text), STYLE, multi=False)
-    assert time.perf_counter() - start < 0.05
+    assert time.process_time() - start < 1
     assert parse_frames(out)[0].text == text
 
 

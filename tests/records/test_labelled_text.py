@@ -112,9 +112,7 @@ def test_no_operation_asks_whether_text_is_safe() -> None:
 
 
 def test_every_public_operation_of_str_is_decided() -> None:
-    assert [name for name in dir(str) if not name.startswith("_") and not hasattr(LabelledText, name)] == [
-        "maketrans"
-    ]
+    assert [name for name in dir(str) if not name.startswith("_") and not hasattr(LabelledText, name)] == ["maketrans"]
 
 
 def test_spans_name_each_item_once_where_it_stands() -> None:
@@ -168,7 +166,7 @@ def joined(count: int) -> LabelledText:
 
 def seconds(work: Callable[[], object]) -> float:
     best = float("inf")
-    for _ in range(3):
+    for _ in range(5):
         start = time.process_time()
         work()
         best = min(best, time.process_time() - start)
@@ -190,6 +188,6 @@ def seconds(work: Callable[[], object]) -> float:
 def test_work_on_many_spans_grows_with_their_number_not_with_its_square(
     work: Callable[[LabelledText], object],
 ) -> None:
-    few, many = joined(1_000), joined(10_000)
-    assert len(many.spans) == 19_999
-    assert seconds(lambda: work(many)) < 40 * seconds(lambda: work(few))
+    few, many = joined(500), joined(5_000)
+    assert len(many.spans) == 9_999
+    assert seconds(lambda: work(many)) < 50 * seconds(lambda: work(few)) + 0.002

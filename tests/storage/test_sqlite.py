@@ -177,7 +177,7 @@ def test_a_wait_for_another_process_is_bounded(path: Path) -> None:
         started = time.monotonic()
         with pytest.raises(StoreBusyError) as caught:
             add(backend, make_item("i2"))
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 20
         assert caught.value.fields["waited"] == 0.2
         assert list(backend.get(["i1"], ("a",))) == ["i1"]
         other.execute("ROLLBACK")

@@ -167,16 +167,20 @@ async def test_side_effects_run_in_the_order_that_the_model_wrote() -> None:
 
 async def test_reads_run_at_the_same_time_and_answer_in_order() -> None:
     import asyncio
-    import time
+
+    last_first: list[int] = []
+    all_of_them = asyncio.Barrier(3)
 
     @tool
     async def slow(n: int) -> int:
         """Slow."""
-        await asyncio.sleep(0.2 - n * 0.05)
+        await asyncio.wait_for(all_of_them.wait(), 20)
+        while len(last_first) < 2 - n:
+            await asyncio.sleep(0)
+        last_first.append(n)
         return n
 
     engine = agent([call("slow", {"n": n}) for n in range(3)], "ok", tools=[slow])
-    start = time.monotonic()
     outcome = await engine.run("Read", session="s", principal=ACME)
-    assert time.monotonic() - start < 0.5
+    assert last_first == [2, 1, 0]
     assert [item.reveal("test") for item in outcome.items if item.call_id] == ["0", "1", "2"]
