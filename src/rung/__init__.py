@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from rung.assembly.messages import ToolSchema
     from rung.compiler.manifest import Manifest
     from rung.compiler.turn import Turn
+    from rung.engine.engine import ContextEngine
+    from rung.engine.limits import RunLimits
+    from rung.engine.outcome import Outcome
     from rung.errors import (
         BudgetError,
         ConfigError,
@@ -53,12 +56,16 @@ if TYPE_CHECKING:
     )
     from rung.sources.protocol import ContextSource, Fetch
     from rung.store import ContextStore
+    from rung.tools.declare import Tool, ToolContext, ToolResult, tool
+    from rung.tools.principal import Principal
+    from rung.tools.sets import ToolSet
 
 _HOME = {
     "Assistant": "rung.records.types",
     "Budget": "rung.policy.rules",
     "BudgetError": "rung.errors",
     "ConfigError": "rung.errors",
+    "ContextEngine": "rung.engine.engine",
     "ContextItem": "rung.records.item",
     "ContextSource": "rung.sources.protocol",
     "ContextStore": "rung.store",
@@ -78,10 +85,13 @@ _HOME = {
     "Media": "rung.records.item",
     "Memory": "rung.records.types",
     "Opaque": "rung.records.item",
+    "Outcome": "rung.engine.outcome",
     "Policy": "rung.records.types",
     "PolicyError": "rung.errors",
     "PolicySet": "rung.policy.rules",
+    "Principal": "rung.tools.principal",
     "Refusal": "rung.policy.decision",
+    "RunLimits": "rung.engine.limits",
     "RungError": "rung.errors",
     "ScopeError": "rung.errors",
     "Sensitivity": "rung.records.labels",
@@ -91,9 +101,13 @@ _HOME = {
     "Summary": "rung.records.types",
     "TaskState": "rung.records.types",
     "Template": "rung.records.template",
+    "Tool": "rung.tools.declare",
     "ToolCall": "rung.records.item",
+    "ToolContext": "rung.tools.declare",
     "ToolOutput": "rung.records.types",
+    "ToolResult": "rung.tools.declare",
     "ToolSchema": "rung.assembly.messages",
+    "ToolSet": "rung.tools.sets",
     "TransformError": "rung.errors",
     "Transition": "rung.policy.rules",
     "Turn": "rung.compiler.turn",
@@ -104,6 +118,7 @@ _HOME = {
     "default_policy": "rung.policy.load",
     "explain": "rung.policy.load",
     "load_policy": "rung.policy.load",
+    "tool": "rung.tools.declare",
 }
 
 __all__ = [
@@ -111,6 +126,7 @@ __all__ = [
     "Budget",
     "BudgetError",
     "ConfigError",
+    "ContextEngine",
     "ContextItem",
     "ContextSource",
     "ContextStore",
@@ -130,10 +146,13 @@ __all__ = [
     "Media",
     "Memory",
     "Opaque",
+    "Outcome",
     "Policy",
     "PolicyError",
     "PolicySet",
+    "Principal",
     "Refusal",
+    "RunLimits",
     "RungError",
     "ScopeError",
     "Sensitivity",
@@ -143,9 +162,13 @@ __all__ = [
     "Summary",
     "TaskState",
     "Template",
+    "Tool",
     "ToolCall",
+    "ToolContext",
     "ToolOutput",
+    "ToolResult",
     "ToolSchema",
+    "ToolSet",
     "TransformError",
     "Transition",
     "Turn",
@@ -156,6 +179,7 @@ __all__ = [
     "default_policy",
     "explain",
     "load_policy",
+    "tool",
 ]
 
 
