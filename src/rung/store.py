@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar, Unpack, overload
 
 import msgspec
 
 from rung.compiler.facts import FactsCache
 from rung.compiler.pasts import PastCache
 from rung.errors import ConfigError, ContextTypeError, InputError, ScopeError, names
+from rung.ledger import lineage
 from rung.ledger.backend import Backend, Document, Event
 from rung.ledger.channels import Endorsement, InstructionSource, file_source
+from rung.ledger.known import known_types
 from rung.ledger.ledger import DIRECT, Ledger, Provenance, Reach, handed_out, name, within
 from rung.policy.decision import Refusal
 from rung.policy.load import default_policy, validated
 from rung.policy.rules import PolicySet
 from rung.records.clock import Clock, IdFactory, deterministic_ids, random_ids, system_clock
-from rung.records.draft import Draft
-from rung.records.item import ContextItem, Part, Slot, body
+from rung.records.draft import Draft, ItemFields
+from rung.records.item import ContextItem, Slot, body
 from rung.records.labels import Sensitivity, combine
 from rung.records.template import FilledTemplate, Template, TString, born, is_tstring
-from rung.records.types import BUILTIN_TYPES, Assistant, ContextType, Instruction, Policy, User
+from rung.records.types import Assistant, ContextType, Instruction, Policy, User
 from rung.transforms.transform import Derivation, transform
-from rung.transforms.validators import BUILTIN, Validator
+from rung.transforms.validators import BUILTIN, Validator, require_known
 
 if TYPE_CHECKING:
     from rung.compiler.manifest import Manifest
@@ -78,9 +80,9 @@ class ContextStore:
         instruction_sources: Iterable[InstructionSource] = (),
     ) -> None:
         rules = default_policy() if policy is None else validated(policy)
-        known = _types(types, rules)
+        known = known_types(types, rules)
         checks = {**BUILTIN, **(validators or {})}
-        _require_validators(rules, checks)
+        require_known(rules, checks)
         if backend is None:
             from rung.storage.memory import MemoryBackend
 
@@ -127,7 +129,7 @@ class ContextStore:
 
         rules = default_policy() if policy is None else validated(policy)
         types = tuple(types)
-        backend = open_backend(where, _types(types, rules))
+        backend = open_backend(where, known_types(types, rules))
         try:
             return cls(
                 rules,
@@ -229,18 +231,7 @@ class ContextStore:
         *,
         source: str,
         endorsement: Endorsement | None = ...,
-        key: str | None = ...,
-        version: str | None = ...,
-        sensitivity: Sensitivity | None = ...,
-        scopes: Iterable[str] = ...,
-        subject: str | None = ...,
-        session: str | None = ...,
-        turn: str | None = ...,
-        observed_at: datetime | None = ...,
-        expires_at: datetime | None = ...,
-        parts: Iterable[Part] = ...,
-        call_id: str | None = ...,
-        attrs: Mapping[str, str] | None = ...,
+        **fields: Unpack[ItemFields],
     ) -> ContextItem[P]: ...
 
     @overload
@@ -251,18 +242,7 @@ class ContextStore:
         *,
         source: str,
         endorsement: Endorsement | None = ...,
-        key: str | None = ...,
-        version: str | None = ...,
-        sensitivity: Sensitivity | None = ...,
-        scopes: Iterable[str] = ...,
-        subject: str | None = ...,
-        session: str | None = ...,
-        turn: str | None = ...,
-        observed_at: datetime | None = ...,
-        expires_at: datetime | None = ...,
-        parts: Iterable[Part] = ...,
-        call_id: str | None = ...,
-        attrs: Mapping[str, str] | None = ...,
+        **fields: Unpack[ItemFields],
     ) -> ContextItem[T]: ...
 
     def add(
@@ -272,18 +252,7 @@ class ContextStore:
         *,
         source: str,
         endorsement: Endorsement | None = None,
-        key: str | None = None,
-        version: str | None = None,
-        sensitivity: Sensitivity | None = None,
-        scopes: Iterable[str] = (),
-        subject: str | None = None,
-        session: str | None = None,
-        turn: str | None = None,
-        observed_at: datetime | None = None,
-        expires_at: datetime | None = None,
-        parts: Iterable[Part] = (),
-        call_id: str | None = None,
-        attrs: Mapping[str, str] | None = None,
+        **fields: Unpack[ItemFields],
     ) -> ContextItem[Any]:
         """Take in one item of a declared type.
 
@@ -292,14 +261,7 @@ class ContextStore:
             content: text, a JSON value, or (for an instruction) a `Template`.
             source: who brings it, for example `tool:order_lookup`.
             endorsement: who answers for a protected text that untrusted items share runs of.
-            key: what fact it states; two items of one key with different texts are a conflict.
-            version: as the source counts.
-            sensitivity, scopes, subject, session, turn: labels; they narrow what this handle has.
-            observed_at: when the source saw it. Aware.
-            expires_at: from when on it may not be asserted. Aware.
-            parts: tool calls, media references, opaque provider blocks.
-            call_id: the tool call that this output answers.
-            attrs: descriptive text such as `title` and `section`.
+            fields: what else is known of it, see `ItemFields`: key, version, labels, times, parts, attributes.
 
         Raises:
             ContextTypeError: a type rule refuses it; nothing was stored.
@@ -307,30 +269,22 @@ class ContextStore:
             InputError: a value is wrong; the message names it.
             ScopeError: a label would widen what this handle may reach.
         """
+        unknown = [name for name in fields if name not in ItemFields.__annotations__]
+        if unknown:
+            raise InputError(
+                f"an item has no field {names(unknown)} (one of {names(ItemFields.__annotations__, 24)})",
+                field=unknown[0],
+            )
         if isinstance(content, FilledTemplate) or is_tstring(content):
             return self._bound(type, content, source)
         before_seal = False
+        fields["parts"] = tuple(fields.get("parts", ()))
         if isinstance(content, Template):
             before_seal = self._sealed_at is not None and born(content) < self._sealed_at
-            attrs = {**(attrs or {}), **({"slots": " ".join(content.slots)} if content.slots else {})}
+            if content.slots:
+                fields["attrs"] = {**(fields.get("attrs") or {}), "slots": " ".join(content.slots)}
             content = content.text
-        draft = Draft(
-            type=type,
-            content=content,
-            source=source,
-            key=key,
-            version=version,
-            sensitivity=sensitivity,
-            scopes=scopes,
-            subject=subject,
-            session=session,
-            turn=turn,
-            observed_at=observed_at,
-            expires_at=expires_at,
-            parts=tuple(parts),
-            call_id=call_id,
-            attrs=attrs or (),
-        )
+        draft = Draft(type=type, content=content, source=source, **fields)
         provenance = Provenance(endorsement=_bind(endorsement, content), before_seal=before_seal)
         return self._write([(draft, provenance)])[0]
 
@@ -535,30 +489,34 @@ class ContextStore:
         """All that an item was derived from, nearest first; items erased since are left out."""
         ledger, reach = self._core.ledger, self._reach
         start = ledger.get([_id(item)], reach)[0]
-        seen, out, edge = {start.id}, list[ContextItem[Any]](), list(start.derived_from)
-        while edge:
-            fresh = [one for one in dict.fromkeys(edge) if one not in seen]
-            seen.update(fresh)
-            found = ledger.backend.get(fresh, reach.tenants)
-            level = [found[one] for one in fresh if one in found and within(found[one], reach)]
-            out += level
-            edge = [parent for one in level for parent in one.derived_from]
-        return [handed_out(one) for one in out]
+        return [handed_out(one) for one in lineage.ancestors(ledger, start, reach)]
 
     def descendants(self, item: ContextItem[Any] | str) -> list[ContextItem[Any]]:
         """All that was derived from an item, nearest first."""
         ledger, reach = self._core.ledger, self._reach
         start = ledger.get([_id(item)], reach)[0]
-        return [handed_out(one) for one in _descendants(ledger, start.id, reach)]
+        return [handed_out(one) for one in lineage.descendants(ledger, [start.id], reach)]
 
-    def revoke(self, item: ContextItem[Any] | str, *, reason: str) -> list[str]:
-        """Revoke an item and all that was derived from it: they stay readable and enter no turn. Their ids."""
+    def shown_in(self, item: ContextItem[Any] | str) -> list[str]:
+        """The recorded turns that name an item."""
+        start = self._core.ledger.get([_id(item)], self._reach)[0]
+        return lineage.turns_shown(self._core.ledger.backend, self._reach.tenants, [start.id])
+
+    def revoke(self, item: ContextItem[Any] | str, *, reason: str, through_turns: bool = False) -> list[str]:
+        """Revoke an item and all that was derived from it: they stay readable and enter no turn. Their ids.
+
+        Args:
+            item: what to revoke.
+            reason: why.
+            through_turns: also the replies of turns that were shown any of it, and what was derived from them.
+                Without it those turns are only named in the log.
+        """
         ledger, reach = self._core.ledger, self._reach
         if not reason.strip():
             raise InputError("`reason` is empty (say why it is revoked)", field="reason")
         start = ledger.get([_id(item)], reach)[0]
-        ids = [start.id, *(one.id for one in _descendants(ledger, start.id, reach))]
-        ledger.revoke(ids, reach, reason)
+        ids, turns = lineage.revocation(ledger, start.id, reach, through_turns=through_turns)
+        ledger.revoke(ids, reach, reason, turns=turns)
         return ids
 
     def is_revoked(self, item: ContextItem[Any] | str) -> bool:
@@ -613,7 +571,7 @@ class ContextStore:
         from rung.ledger.audit import revoke_endorsement
 
         def derived(item_id: str) -> list[str]:
-            return [one.id for one in _descendants(self._core.ledger, item_id, self._reach)]
+            return [one.id for one in lineage.descendants(self._core.ledger, [item_id], self._reach)]
 
         return revoke_endorsement(self._core.ledger, self._reach, number, by=by, reason=reason, descendants=derived)
 
@@ -658,10 +616,10 @@ class ContextStore:
         from rung.transforms.replay import replay
 
         rules = validated(policy)
-        types = _types([kind for kind in self._core.types.values() if kind.name in rules.types], rules)
+        types = known_types([kind for kind in self._core.types.values() if kind.name in rules.types], rules)
         types = {**self._core.types, **types}
         checks = {**self._core.validators, **(validators or {})}
-        _require_validators(rules, checks)
+        require_known(rules, checks)
         scratch = MemoryBackend(types)
         return replay(self._core.ledger, self._reach, rules, types=types, validators=checks, scratch=scratch)
 
@@ -784,45 +742,3 @@ def _own(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)([_own(held) for held in value])  # pyright: ignore
     return value
-
-
-def _descendants(ledger: Ledger, item_id: str, reach: Reach) -> list[ContextItem[Any]]:
-    seen, out, edge = {item_id}, list[ContextItem[Any]](), [item_id]
-    while edge:
-        children = ledger.backend.children(edge, reach.tenants)
-        fresh = [one for ids in children.values() for one in ids if one not in seen]
-        fresh = list(dict.fromkeys(fresh))
-        seen.update(fresh)
-        found = ledger.backend.get(fresh, reach.tenants)
-        edge = [one for one in fresh if one in found]
-        out += [found[one] for one in edge if within(found[one], reach)]
-    return out
-
-
-def _types(own: Iterable[type[ContextType]], policy: PolicySet) -> dict[str, type[ContextType]]:
-    known = {kind.name: kind for kind in BUILTIN_TYPES}
-    for kind in own:
-        if kind.name in known and known[kind.name] is not kind:
-            raise ConfigError(f"two types are named `{kind.name}` (rename one)", path=f"types.{kind.name}")
-        if kind.name not in policy.types:
-            raise ConfigError(
-                f"the type `{kind.name}` is not in the policy (declare `[types.{kind.name}]` with its integrity)",
-                path=f"types.{kind.name}",
-            )
-        known[kind.name] = kind
-    for declared in policy.types:
-        if declared not in known:
-            # Named in a TOML file only: the class is reached by store.type_named(name).
-            known[declared] = type(declared, (ContextType,), {}, name=declared)
-    return known
-
-
-def _require_validators(policy: PolicySet, known: Mapping[str, Callable[..., Any]]) -> None:
-    for number, step in enumerate(policy.transitions):
-        for given in step.validators:
-            if given.partition(":")[0] not in known:
-                raise ConfigError(
-                    f"`transitions[{number}].validators` names the unknown validator `{given}` "
-                    f"(one of {names(sorted(known), 20)}; pass your own as ContextStore(validators=…))",
-                    path=f"transitions[{number}].validators",
-                )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 
 import pytest
+from tests.store.conftest import Opener
 
 from rung import ContextStore, ContextTypeError, Draft, ToolOutput, User
 from rung.errors import ConflictError
 from rung.ledger.backend import Backend
 from rung.storage.maintenance import erase
 from rung.store import core
-from tests.store.conftest import Opener
 
 
 def turn(text: str) -> list[Draft]:
@@ -65,3 +65,19 @@ def test_erasure_takes_the_fingerprints_along(open_store: Opener) -> None:
     erase(backend, None, [item.id], at=store.now(), reason="asked to")
     assert store.instruct("Note: " + SECRET).id
     assert [entry.id for entry in backend.tombstones((None,)).values()] == [item.id]
+
+
+def test_a_revocation_names_the_turns_and_follows_them_on_request(store: ContextStore) -> None:
+    view = store.scope(session="s1")
+    rules = store.instruct("Answer.")
+    seen = view.add(ToolOutput, "The code is 4711.", source="tool:x", session="s1")
+    view.user("What is the code?", turn="t1")
+    turn = view.compile([rules, seen], history="session", verify="full")
+    assert turn.manifest.exchange == "t1"
+    view.record(turn)
+    said = view.assistant("It is 4711.", turn="t1")
+    assert view.shown_in(seen) == ["t1"]
+    assert view.revoke(seen, reason="the tool was wrong") == [seen.id]
+    assert not view.is_revoked(said)
+    assert view.revoke(seen, reason="and what was said of it", through_turns=True) == [seen.id, said.id]
+    assert view.is_revoked(said)

@@ -122,7 +122,11 @@ class Prefix(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a turn is as it is. Its JSON form is versioned; `json_schema()` describes it."""
+    """Why a turn is as it is. Its JSON form is versioned; `json_schema()` describes it.
+
+    `turn` identifies this compilation; `exchange` is the turn of the session that it belongs to, as the session's
+    items name it, where they do.
+    """
 
     schema: int = SCHEMA_VERSION
     turn: str
@@ -131,6 +135,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     intent: str | None = None
     tenant: str | None = None
     session: str | None = None
+    exchange: str | None = None
     entries: tuple[Entry, ...] = ()
     totals: Totals
     counter: Counter

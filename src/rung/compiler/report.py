@@ -47,6 +47,7 @@ def report(plan: Plan, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:
         intent=None if plan.intent is None else plan.intent.name,
         tenant=plan.tenant,
         session=plan.session,
+        exchange=next((one.item.turn for one in plan.candidates if one.place == "request"), None),
         entries=(*rows, *entries),
         totals=Totals(
             **by_place,

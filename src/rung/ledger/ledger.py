@@ -131,7 +131,7 @@ class _Staged:
             type=kind,
             source=made.source,
             text=made.text,
-            beside=beside(draft.key, draft.version, made.attrs, draft.parts),
+            beside=beside(draft.key, draft.version, made.attrs, tuple(draft.parts)),
             untrusted=untrusted,
             protected=made.protected,
         )
@@ -232,6 +232,8 @@ class Ledger:
             raise
 
     def _prepare(self, draft: Draft, provenance: Provenance, reach: Reach) -> tuple[_Prepared, list[Reason]]:
+        if not isinstance(draft.parts, tuple):
+            draft = msgspec.structs.replace(draft, parts=tuple(draft.parts))
         declared = self._type(draft.type)
         rules = self._policy.types[declared.name]
         reasons: list[Reason] = []
@@ -749,8 +751,15 @@ class Ledger:
         """Which of these an event has invalidated since they were seen, and the event's reason."""
         return self._invalidations.among(items, reach.tenants)
 
-    def revoke(self, ids: Sequence[str], reach: Reach, reason: str, also: Sequence[LogEntry] = ()) -> None:
-        """Mark items as revoked, and log it; `also` is logged with it."""
+    def revoke(
+        self,
+        ids: Sequence[str],
+        reach: Reach,
+        reason: str,
+        also: Sequence[LogEntry] = (),
+        turns: Sequence[str] = (),
+    ) -> None:
+        """Mark items as revoked, and log it with the turns that were shown them; `also` is logged with it."""
         now = self.now()
         with self._backend.write(reach.tenant) as tx:
             tx.revoke(ids, now, reason)
@@ -760,7 +769,7 @@ class Ledger:
                         tenant=reach.tenant,
                         at=now,
                         kind="revocation",
-                        body=canonical_json({"items": list(ids), "reason": reason}),
+                        body=canonical_json({"items": list(ids), "reason": reason, "turns": list(turns)}),
                     ),
                     *also,
                 ]
@@ -823,8 +832,8 @@ def _meet(field: str, one: str | None, other: str | None) -> str | None:
     raise ScopeError(f"items of two {field}s cannot be combined (derive them apart)", reason=f"two_{field}s")
 
 
-def _attrs(given: Mapping[str, str] | tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    pairs = given.items() if isinstance(given, Mapping) else given
+def _attrs(given: Mapping[str, str] | tuple[tuple[str, str], ...] | None) -> tuple[tuple[str, str], ...]:
+    pairs = given.items() if isinstance(given, Mapping) else given or ()
     out: dict[str, str] = {}
     for key, value in pairs:
         out[name(key, "attrs")] = canonical_text(value, f"attrs.{key}", replace=True)[0]
@@ -910,8 +919,6 @@ def _tell(reason: Reason) -> None:
         _log.info("would refuse: %s", reason.message)
 
 
-class ContextTypeWarning(UserWarning):
-    """A rule in mode `warn` would have refused this."""
 def _depth() -> int:
     """How far above the caller the application's own line is, as `warnings` counts."""
     frame, depth = inspect.currentframe(), 0
@@ -920,3 +927,5 @@ def _depth() -> int:
     return depth
 
 
+class ContextTypeWarning(UserWarning):
+    """A rule in mode `warn` would have refused this."""

@@ -76,7 +76,7 @@ def _chains(drafts: Sequence[Draft]) -> list[list[Draft]]:
 
 
 def _attr(draft: Draft, name: str) -> str | None:
-    attrs: dict[str, str] = dict(draft.attrs)
+    attrs: dict[str, str] = dict(draft.attrs or ())
     return attrs.get(name)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -38,7 +38,34 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None = None
     key: str | None = None
     version: str | None = None
-    parts: tuple[Part, ...] = ()
+    parts: Iterable[Part] = ()
     call_id: str | None = None
-    attrs: Mapping[str, str] | tuple[tuple[str, str], ...] = ()
+    attrs: Mapping[str, str] | tuple[tuple[str, str], ...] | None = ()
     score: float | None = None
+
+
+class ItemFields(TypedDict, total=False):
+    """What `store.add` may be told of an item beside its type, content and source.
+
+    key: what fact it states; two items of one key with different texts are a conflict.
+    version: as the source counts.
+    sensitivity, scopes, subject, session, turn: labels; they narrow what the handle has.
+    observed_at: when the source saw it. Aware.
+    expires_at: from when on it may not be asserted. Aware.
+    parts: tool calls, media references, opaque provider blocks.
+    call_id: the tool call that this output answers.
+    attrs: descriptive text such as `title` and `section`.
+    """
+
+    key: str | None
+    version: str | None
+    sensitivity: Sensitivity | None
+    scopes: Iterable[str]
+    subject: str | None
+    session: str | None
+    turn: str | None
+    observed_at: datetime | None
+    expires_at: datetime | None
+    parts: Iterable[Part]
+    call_id: str | None
+    attrs: Mapping[str, str] | None

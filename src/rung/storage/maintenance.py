@@ -10,6 +10,7 @@ import msgspec
 
 from rung.errors import IntegrityError
 from rung.ledger.backend import Audited, Backend, Census, LogEntry, Tenants
+from rung.ledger.lineage import said_in, turns_shown
 from rung.storage.chain import broken_links
 
 _BATCH = 500
@@ -196,29 +197,14 @@ def erase(
     with backend.write(tenant, exclusive=True) as tx:
         while edge:
             fresh = [child for found in backend.children(edge, only).values() for child in found]
-            shown = _turns_shown(backend, tenant, edge, turns)
+            shown = [turn for turn in turns_shown(backend, only, edge) if turn not in turns]
             turns |= dict.fromkeys(shown)
-            if through_turns and shown:
-                fresh += _said_in(backend, tenant, frozenset(shown))
+            if through_turns:
+                fresh += said_in(backend, only, shown)
             edge = [item_id for item_id in dict.fromkeys(fresh) if item_id not in reached]
             reached |= dict.fromkeys(edge)
         erased = tx.erase(list(reached), at, reason)
     return Erasure(erased=tuple(erased), turns=tuple(turns))
-
-
-def _turns_shown(backend: Backend, tenant: str | None, ids: Sequence[str], known: Mapping[str, None]) -> list[str]:
-    # A turn's record names each item that it was shown, as a JSON string.
-    named = [f'"{item_id}"' for item_id in ids]
-    return [
-        turn.id
-        for turn in backend.documents("turn", (tenant,))
-        if turn.id not in known and any(name in turn.body for name in named)
-    ]
-
-
-def _said_in(backend: Backend, tenant: str | None, turns: frozenset[str]) -> list[str]:
-    replies = backend.items((tenant,), types=frozenset({"assistant"}))
-    return [item.id for item in replies if item.turn in turns or not turns.isdisjoint(item.derived_from)]
 
 
 def erase_subject(

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from rung.errors import missing_extra
+from rung.errors import ConfigError, missing_extra, names
 from rung.ledger.channels import Endorsement
 from rung.ledger.content import text_digest
 from rung.policy.rules import Envelope, PolicySet
@@ -163,7 +163,7 @@ _MARKERS = tuple(
     for pattern in (
         rf"(?:tool |api |call |request |response |result )?status\s*[:=]\s*{_FAILED_WORD}\b",
         r"(?:fatal |unexpected |internal |tool |api )?(?:error|exception|failure)\s*"
-        + r"(?:\([^)]*\)|\[[^\]]*\]|\d+)?\s*[:!—–-]",
+         r"(?:\([^)]*\)|\[[^\]]*\]|\d+)?\s*[:!—–-]",
         r"failed\s*[:!—–-]",
         r"fatal\s*:",
         r"traceback \(most recent call last\)",
@@ -274,6 +274,22 @@ BUILTIN: Mapping[str, Validator] = {
     "schema": schema,
     "approval": approval,
 }
+
+
+def require_known(policy: PolicySet, known: Mapping[str, Validator]) -> None:
+    """Refuse a policy that names a validator nobody gave.
+
+    Raises:
+        ConfigError: it names the transition and the validator.
+    """
+    for number, step in enumerate(policy.transitions):
+        for given in step.validators:
+            if given.partition(":")[0] not in known:
+                raise ConfigError(
+                    f"`transitions[{number}].validators` names the unknown validator `{given}` "
+                    f"(one of {names(sorted(known), 20)}; pass your own as ContextStore(validators=…))",
+                    path=f"transitions[{number}].validators",
+                )
 
 
 def excerpt(item: ContextItem[Any], length: int = 80) -> str:
