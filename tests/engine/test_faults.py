@@ -189,6 +189,20 @@ async def test_a_limit_can_escalate() -> None:
     compiles(engine, outcome)
 
 
+async def test_a_tool_can_hand_over_to_a_person() -> None:
+    @tool
+    def hand_to_a_person(why: str) -> None:
+        """Hand over to a person."""
+        raise ToolError("A colleague will call you back today.", reason="escalate")
+
+    engine = agent(call("hand_to_a_person", {"why": "fraud"}), "Good.", tools=[hand_to_a_person])
+    outcome = await engine.run("My card was stolen", session="s", principal=ACME)
+    assert (outcome.status, outcome.reason) == ("escalated", "escalate")
+    assert outcome.text == "A colleague will call you back today."
+    assert (await engine.run("Thanks", session="s", principal=ACME)).done
+    compiles(engine, outcome)
+
+
 LIMITS: list[tuple[str, RunLimits, Usage | None]] = [
     ("tokens", RunLimits(tokens=250), None),
     ("calls", RunLimits(calls=1), None),

@@ -340,3 +340,18 @@ async def test_the_clock_of_the_store_is_the_time_of_results() -> None:
     outcome = await engine.run("Rate?", session="s", principal=ACME)
     result = outcome.items[2]
     assert (result.observed_at, result.expires_at) == (moment, moment + timedelta(minutes=5))
+
+
+async def test_the_same_inputs_give_the_same_requests_manifests_and_ids() -> None:
+    moment = datetime(2025, 11, 25, 10, tzinfo=UTC)
+
+    async def once() -> Any:
+        store = ContextStore(clock=lambda: moment, ids="deterministic")
+        numbers = iter(range(10))
+        engine = agent(LOOKUP, "ok", "bye", store=store, turn_ids=lambda: f"turn-{next(numbers)}")
+        first = await engine.run("Where?", session="s", principal=ACME)
+        second = await engine.run("Thanks", session="s", principal=ACME)
+        made = [manifest.json() for outcome in (first, second) for manifest in outcome.manifests]
+        return sent(engine), made, [item.id for item in (*first.items, *second.items)]
+
+    assert await once() == await once()

@@ -9,7 +9,7 @@ from rung.engine.limits import RunLimits
 from rung.engine.outcome import Outcome
 from rung.engine.recorder import kept
 from rung.errors import ConfigError, ContextTypeError, InputError
-from rung.ledger.ledger import Provenance
+from rung.ledger.reach import Provenance
 from rung.policy.rules import TurnIntent
 from rung.records.draft import Draft
 from rung.records.item import ContextItem, body

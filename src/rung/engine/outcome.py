@@ -22,6 +22,7 @@ REASONS = {
     "cost": "the limit of cost",
     "cost_unknown": "a limit of cost, and the model reports none",
     "context_full": "the context is full",
+    "escalate": "a tool handed over to a person",
     "length": "the reply reached its longest length",
     "repeated_call": "the same call was repeated and gave nothing new",
     "refusal": "the model declined",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -13,6 +14,7 @@ import msgspec
 from rung.assembly.reply import Reply
 from rung.compiler.turn import Turn
 from rung.engine.calls import Answer
+from rung.errors import StoreError
 from rung.records.draft import Draft
 from rung.records.item import ContextItem, ToolCall
 from rung.records.labels import Labels, Sensitivity, combine
@@ -133,9 +135,13 @@ class Recorder:
         )
 
     def cancel(self) -> None:
-        """Answer what is pending, without waiting for anything: the run is being cancelled."""
+        """Answer what is pending, without waiting for anything: the run is ending in the middle of it.
+
+        Where the store cannot take it, the compiler says that the results are missing.
+        """
         if self.pending:
-            self._results(refusals(self.pending, "cancelled"))
+            with contextlib.suppress(StoreError):
+                self._results(refusals(self.pending, "cancelled"))
 
 
 def refusals(calls: Sequence[ToolCall], reason: str, detail: str = "") -> list[Answer]:
@@ -147,13 +153,18 @@ def refusals(calls: Sequence[ToolCall], reason: str, detail: str = "") -> list[A
 def recordable(reply: Reply, most: int) -> tuple[Reply, int]:
     """The reply as the session keeps it, and how many of its calls are left out.
 
-    A call's name is one that providers take back; of a flood of calls, twice as many as may be made are kept, so
-    that the rest does not fill the context.
+    A call has a name that providers take back, and an id of its own in its reply; of a flood of calls, twice as many as
+    may be made are kept, so that the rest does not fill the context.
     """
-    calls = [
-        call if NAME.match(call.name) else msgspec.structs.replace(call, name=_name(call.name))
-        for call in reply.calls[: 2 * most]
-    ]
+    calls: list[ToolCall] = []
+    ids: set[str] = set()
+    for number, call in enumerate(reply.calls[: 2 * most]):
+        own = call.id
+        while not own or own in ids:
+            own = f"{call.id or 'call'}_{number}" if own == call.id else f"{own}_"
+        ids.add(own)
+        name = call.name if NAME.match(call.name) else _name(call.name)
+        calls.append(call if (own, name) == (call.id, call.name) else msgspec.structs.replace(call, id=own, name=name))
     return msgspec.structs.replace(reply, calls=tuple(calls)), len(reply.calls) - len(calls)
 
 

@@ -89,6 +89,7 @@ class Run:
         self._manifests: list[Any] = []
         self._notes: list[str] = []
         self._missing: list[str] = []
+        self._escalation = ""
         self._repeats = Repeats(budget.limits.repeated)
 
     # the flow
@@ -222,6 +223,10 @@ class Run:
         answers = await caller.answer(reply.calls)
         self._repeats.note(answers)
         await self._keep(answers)
+        asked = next((answer for answer in answers if answer.result.attrs.get("failed") == "escalate"), None)
+        if asked is not None:
+            self._escalation = str(asked.result.content["detail"])
+            return "escalate"
         return None
 
     async def _refuse(self, calls: Sequence[ToolCall], reason: str) -> None:
@@ -254,13 +259,13 @@ class Run:
         """The end at a limit: an answer from what is known where the model may be asked once more."""
         status: Status = "stopped" if reason == "repeated_call" else "limit_reached"
         how = self.budget.limits.on_limit
-        if how == "escalate":
+        if how == "escalate" or reason == "escalate":
             status = "escalated"
         elif how == "answer" and more:
             text = await self._last_word(turn)
             if text:
                 return await self._outcome(text, status, reason)
-        text = self._partial(reason)
+        text = self._escalation or self._partial(reason)
         await self.recorder.reply(Reply(text=text), None, stop=reason)
         return await self._outcome(text, status, reason)
 
