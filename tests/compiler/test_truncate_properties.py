@@ -53,7 +53,7 @@ kinds = st.sampled_from(["text/plain", "text/csv", "text/tab-separated-values", 
 
 
 @each_tokenizer
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(text=texts, rule=st.sampled_from(RULES), limit=st.integers(0, 120), kind=kinds)
 def test_never_over_the_limit_and_the_same_below_it(
     tokenizer: Tokenizer, text: str, rule: str, limit: int, kind: str
@@ -70,7 +70,7 @@ def test_never_over_the_limit_and_the_same_below_it(
 
 
 @each_tokenizer
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(value=values, limit=st.integers(0, 150), indent=st.sampled_from([None, 2]))
 def test_cut_json_is_json_and_says_what_is_missing(
     tokenizer: Tokenizer, value: Any, limit: int, indent: int | None
@@ -87,7 +87,7 @@ def test_cut_json_is_json_and_says_what_is_missing(
 
 
 @each_tokenizer
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(value=st.lists(values, min_size=3, max_size=8), limit=st.integers(20, 200))
 def test_elements_shown_and_elements_counted_are_all_elements(
     tokenizer: Tokenizer, value: list[Any], limit: int
@@ -104,7 +104,7 @@ lines = st.lists(st.text(st.characters(codec="ascii", exclude_categories=["C"]),
 
 
 @pytest.mark.parametrize("tokenizer", [TOKENIZERS[0], TOKENIZERS[1], THIRDS], ids=repr)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(rows=lines, rule=st.sampled_from(["head", "tail", "log", "middle", "rows", "section", "json"]))
 def test_a_smaller_limit_never_keeps_more(tokenizer: Tokenizer, rows: list[str], rule: str) -> None:
     text = json.dumps(list(range(len(rows) * 9))) if rule == "json" else "".join(f"x,{row}\n" for row in rows)
@@ -116,7 +116,7 @@ def test_a_smaller_limit_never_keeps_more(tokenizer: Tokenizer, rows: list[str],
 
 
 @each_tokenizer
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(text=texts, rule=st.sampled_from(["head", "tail", "middle", "log", "section"]), limit=st.integers(30, 150))
 def test_a_wrapping_element_keeps_both_tags(tokenizer: Tokenizer, text: str, rule: str, limit: int) -> None:
     body = text.replace("\ud800", "").replace("</doc", "")

@@ -87,7 +87,7 @@ def relaxed(**sources: SourcePolicy) -> ContextStore:
     return ContextStore(policy(**{**listed, **sources}))
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(context=contexts, talk=talks, asked=texts, budget=st.integers(1, 900), target=st.sampled_from(TARGETS))
 def test_a_turn_is_exact_within_its_budget_and_never_drops_what_is_required(
     context: list[tuple[Any, str, str, str]], talk: list[tuple[str, str, int]], asked: str, budget: int, target: str
@@ -122,7 +122,7 @@ def test_a_turn_is_exact_within_its_budget_and_never_drops_what_is_required(
     assert validate(dict(turn.request), target) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(context=contexts, talk=talks, asked=texts, budget=st.integers(30, 500))
 def test_a_tokenizer_whose_parts_do_not_add_up_is_counted_whole(
     context: list[tuple[Any, str, str, str]], talk: list[tuple[str, str, int]], asked: str, budget: int
@@ -139,7 +139,7 @@ def test_a_tokenizer_whose_parts_do_not_add_up_is_counted_whole(
     assert turn.tokens <= budget
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(talk=st.lists(st.tuples(texts, texts, st.integers(0, 2)), min_size=3, max_size=12), budget=st.integers(60, 600))
 def test_the_history_of_a_session_is_the_same_as_the_items_handed_in(
     talk: list[tuple[str, str, int]], budget: int
@@ -161,7 +161,7 @@ def test_the_history_of_a_session_is_the_same_as_the_items_handed_in(
             assert json.dumps(read.request) == json.dumps(handed.request)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 60), min_size=2, max_size=8),
     priorities=st.lists(st.integers(0, 3), min_size=8, max_size=8),
@@ -208,7 +208,7 @@ def test_the_same_inputs_give_the_same_bytes_in_another_process() -> None:
             check=True,
             text=True,
         ).stdout
-        for seed in ("1", "2", "77")
+        for seed in ("1", "77")
     }
     assert len(outputs) == 1
 

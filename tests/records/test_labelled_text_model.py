@@ -108,7 +108,7 @@ def test_every_index_and_the_iteration_give_one_character(parts: list[tuple[str,
 
 
 @given(pieces, st.sampled_from(["upper", "lower", "casefold", "swapcase", "capitalize", "title"]))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_case_changes_size_the_runs_again(parts: list[tuple[str, Origin | None]], method: str) -> None:
     assert seen(getattr(labelled(parts), method)()) == case_model(model(parts), method)
 
@@ -130,7 +130,7 @@ def test_stripping_cuts_both_alike(
     st.integers(-1, 3),
     st.sampled_from(["split", "rsplit"]),
 )
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_each_part_of_a_split_keeps_its_origins(
     parts: list[tuple[str, Origin | None]], sep: str | None, most: int, method: str
 ) -> None:
@@ -161,7 +161,7 @@ def test_partition_gives_the_whole_text_in_three(
 
 
 @given(pieces, st.text("ab ,", max_size=2), pieces, st.integers(-1, 4))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_replace_puts_in_text_with_its_own_origins(
     parts: list[tuple[str, Origin | None]], old: str, new: list[tuple[str, Origin | None]], most: int
 ) -> None:
@@ -217,7 +217,7 @@ STEPS = {
 
 
 @given(pieces, st.lists(st.sampled_from(sorted(STEPS)), max_size=7))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_any_sequence_of_operations_keeps_text_and_origins(
     parts: list[tuple[str, Origin | None]], steps: list[str]
 ) -> None:
