@@ -18,7 +18,8 @@ from rung.ledger import lineage
 from rung.ledger.backend import Backend, Document, Event
 from rung.ledger.channels import Endorsement, InstructionSource, file_source
 from rung.ledger.known import known_types
-from rung.ledger.ledger import DIRECT, Ledger, Provenance, Reach, handed_out, name, within
+from rung.ledger.ledger import Ledger
+from rung.ledger.reach import DIRECT, Provenance, Reach, handed_out, name, within
 from rung.policy.decision import Refusal
 from rung.policy.load import default_policy, validated
 from rung.policy.rules import PolicySet

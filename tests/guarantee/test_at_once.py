@@ -14,7 +14,7 @@ from tests.storage.postgres_server import PostgresServer
 from tests.storage.workers import processes, start_server
 
 from rung import ContextItem, ContextStore, ContextTypeError, Instruction, LaunderingError, ToolOutput
-from rung.ledger.ledger import Reach
+from rung.ledger.reach import Reach
 from rung.storage import open_backend
 from rung.store import core
 

@@ -24,7 +24,7 @@ from rung import (
     default_policy,
 )
 from rung.ledger.content import text_digest
-from rung.ledger.ledger import ContextTypeWarning
+from rung.ledger.entries import ContextTypeWarning
 from rung.policy.load import validated
 from rung.store import core
 

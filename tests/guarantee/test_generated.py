@@ -11,7 +11,7 @@ from tests.fingerprint.evasions import CHARACTER_EVASIONS, ENCODINGS, Evasion
 
 from rung import ContextStore, ToolOutput
 from rung.ledger.fingerprint import DEFAULT_N, normalise
-from rung.ledger.ledger import DIRECT
+from rung.ledger.reach import DIRECT
 from rung.policy.decision import Hit
 from rung.records.draft import Draft
 from rung.records.types import Instruction
@@ -72,10 +72,10 @@ def judging(store: ContextStore) -> Any:
     with ledger.backend.write(None, exclusive=True) as tx:
 
         def judge(text: str) -> set[str]:
-            made, _ = ledger._prepare(Draft(type=Instruction, content=text, source="system"), DIRECT, reach)  # pyright: ignore
+            made, _ = ledger._preparer.prepare(Draft(type=Instruction, content=text, source="system"), DIRECT, reach)  # pyright: ignore
             hits: list[Hit] = [
                 hit
-                for reason in ledger._judge_protected(made, (), tx, (None,), False, ())  # pyright: ignore
+                for reason in ledger._judge._judge_protected(made, (), tx, (None,), False, ())  # pyright: ignore
                 for hit in reason.hits
             ]
             return {hit.item_id for hit in hits}

@@ -28,7 +28,8 @@ from rung.compiler.summaries import carried, is_of_session, session_summary
 from rung.compiler.turn import Turn
 from rung.compiler.verify import verify
 from rung.errors import InputError, kind
-from rung.ledger.ledger import Ledger, Reach
+from rung.ledger.ledger import Ledger
+from rung.ledger.reach import Reach
 from rung.policy.rules import HistoryRule, PolicySet, TurnIntent
 from rung.records.canonical import canonical_json
 from rung.records.item import ContextItem

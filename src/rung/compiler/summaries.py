@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rung.compiler.past import Past
-from rung.ledger.ledger import Ledger, Reach, within
+from rung.ledger.ledger import Ledger
+from rung.ledger.reach import Reach, within
 from rung.records.item import ContextItem
 
 _CARRIED = frozenset({"instruction", "policy", "memory"})

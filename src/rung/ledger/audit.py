@@ -12,7 +12,8 @@ from rung.errors import ContextTypeError, InputError
 from rung.ledger.backend import Backend, LogEntry, Tenants
 from rung.ledger.content import text_digest
 from rung.ledger.declassification import Declassification
-from rung.ledger.ledger import Ledger, Provenance, Reach
+from rung.ledger.ledger import Ledger
+from rung.ledger.reach import Provenance, Reach
 from rung.records.canonical import canonical_json
 from rung.records.draft import Draft
 from rung.records.item import ContextItem, body

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from rung.ledger.backend import Backend, Tenants
-from rung.ledger.ledger import Ledger, Reach, within
+from rung.ledger.ledger import Ledger
+from rung.ledger.reach import Reach, within
 from rung.records.item import ContextItem
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from rung.compiler.supersession import replacements
-from rung.ledger.ledger import Ledger, Reach, within
+from rung.ledger.ledger import Ledger
+from rung.ledger.reach import Reach, within
 from rung.memory.values import MemoryRecord, MemoryState
 from rung.policy.freshness import age, limit_for
 from rung.records.item import ContextItem

@@ -10,7 +10,8 @@ from typing import Any, cast
 from rung.errors import InputError, RungError, ScopeError, TransformError, UnknownItemError, names
 from rung.knowledge.values import Embed
 from rung.ledger.channels import Endorsement
-from rung.ledger.ledger import Ledger, Reach, handed_out
+from rung.ledger.ledger import Ledger
+from rung.ledger.reach import Reach, handed_out
 from rung.memory.extract import explicit
 from rung.memory.keys import KEY_RULES, KeyRule, keys, written_key
 from rung.memory.search import Fit, Matcher

@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 from rung.errors import ContextTypeError, InputError, TransformError
 from rung.ledger.content import content_key
-from rung.ledger.ledger import Ledger, Reach
+from rung.ledger.ledger import Ledger
+from rung.ledger.reach import Reach
 from rung.memory.values import Proposal, Validate
 from rung.policy.decision import Reason
 from rung.policy.rules import USER_INTEGRITY

@@ -20,7 +20,8 @@ from rung.compiler.pasts import PastCache
 from rung.compiler.summaries import session_summary, until
 from rung.errors import ContextTypeError, InputError, TransformError
 from rung.ledger.backend import Document
-from rung.ledger.ledger import Ledger, Reach
+from rung.ledger.ledger import Ledger
+from rung.ledger.reach import Reach
 from rung.records.item import ContextItem, body
 from rung.records.labels import Sensitivity
 from rung.records.types import Summary

@@ -11,7 +11,8 @@ from rung.compiler.past import Exchange
 from rung.compiler.summaries import carried
 from rung.compiler.truncate import truncate
 from rung.errors import ScopeError
-from rung.ledger.ledger import Ledger, Reach
+from rung.ledger.ledger import Ledger
+from rung.ledger.reach import Reach
 from rung.records.item import ContextItem, Media, Opaque, ToolCall, body
 from rung.records.labels import Sensitivity
 from rung.summary.values import Line

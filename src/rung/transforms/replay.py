@@ -17,7 +17,9 @@ from rung.ledger.backend import Backend, LogEntry
 from rung.ledger.channels import Endorsement
 from rung.ledger.content import text_digest
 from rung.ledger.declassification import Declassification
-from rung.ledger.ledger import ContextTypeWarning, Ledger, Provenance, Reach
+from rung.ledger.entries import ContextTypeWarning
+from rung.ledger.ledger import Ledger
+from rung.ledger.reach import Provenance, Reach
 from rung.policy.decision import Hit
 from rung.policy.rules import PolicySet
 from rung.records.clock import IdParts

@@ -11,7 +11,8 @@ import msgspec
 from rung.errors import ContextTypeError, InputError, RungError, TransformError
 from rung.ledger.channels import Endorsement
 from rung.ledger.content import text_digest
-from rung.ledger.ledger import Ledger, Provenance, Reach, handed_out
+from rung.ledger.ledger import Ledger
+from rung.ledger.reach import Provenance, Reach, handed_out
 from rung.policy.decision import Reason
 from rung.policy.rules import Transition
 from rung.records.canonical import canonical_json

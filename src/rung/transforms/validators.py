@@ -158,12 +158,12 @@ _HTTP_NAMES = (
 )
 _DONE = "complete|connect|fetch|find|get|load|open|process|read|reach|retrieve"
 _THING = "request|call|lookup|operation|command|query|tool|tool call|connection"
+_REPORTED = r"(?:fatal |unexpected |internal |tool |api )?(?:error|exception|failure)"
 _MARKERS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"(?:tool |api |call |request |response |result )?status\s*[:=]\s*{_FAILED_WORD}\b",
-        r"(?:fatal |unexpected |internal |tool |api )?(?:error|exception|failure)\s*"
-         r"(?:\([^)]*\)|\[[^\]]*\]|\d+)?\s*[:!—–-]",
+        rf"{_REPORTED}\s*(?:\([^)]*\)|\[[^\]]*\]|\d+)?\s*[:!—–-]",
         r"failed\s*[:!—–-]",
         r"fatal\s*:",
         r"traceback \(most recent call last\)",

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from rung.errors import ConfigError, RungError, StoreBusyError, StoreError, WireError
-from rung.ledger.ledger import Ledger, Provenance, Reach
+from rung.ledger.ledger import Ledger
+from rung.ledger.reach import Provenance, Reach
 from rung.policy.decision import Reason
 from rung.records.draft import Draft
 from rung.records.item import ContextItem

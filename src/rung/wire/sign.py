@@ -12,7 +12,7 @@ import msgspec
 
 from rung.compiler.manifest import Manifest
 from rung.errors import ConfigError, InputError, kind, names
-from rung.ledger.ledger import name
+from rung.ledger.reach import name
 from rung.records.clock import Clock, aware_utc, system_clock
 from rung.records.item import ContextItem
 from rung.wire.envelope import Envelope, PayloadType, decode_envelope, signed_bytes

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from rung.errors import ConfigError, InputError
-from rung.ledger.ledger import Reach, name
+from rung.ledger.reach import Reach, name
 from rung.policy.rules import USER_INTEGRITY, PolicySet
 from rung.records.item import Media, Part
 from rung.records.labels import Sensitivity

@@ -1,0 +1,96 @@
+"""What is logged of a decision, and how a refusal is told."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import warnings
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from rung.errors import (
+    ContextTypeError,
+    LaunderingError,
+    RungError,
+)
+from rung.ledger.backend import LogEntry
+from rung.ledger.content import text_digest
+from rung.ledger.prepare import Prepared
+from rung.ledger.reach import Reach
+from rung.policy.decision import Reason
+from rung.records.canonical import canonical_json
+from rung.records.draft import Draft
+from rung.records.item import ContextItem
+
+_log = logging.getLogger("rung")
+
+
+def registered(item: ContextItem[Any], now: datetime, channel: str | None) -> LogEntry:
+    facts: dict[str, object] = {
+        "item": item.id,
+        "type": item.type.name,
+        "source": item.source,
+        "digest": item.digest.hex(),
+    }
+    if item.derived_from:
+        facts |= {"from": list(item.derived_from), "via": item.via}
+    if channel is not None:
+        facts["channel"] = channel
+    return LogEntry(
+        tenant=item.labels.tenant,
+        at=now,
+        kind="transform" if item.via else "registration",
+        body=canonical_json(facts),
+    )
+
+
+def refused(made: Prepared | Draft, reason: Reason, now: datetime, reach: Reach) -> LogEntry:
+    text = made.text if isinstance(made, Prepared) else ""
+    return refusal_entry(reason, now, reach, made.type.name, made.source, text)
+
+
+def refusal_entry(reason: Reason, now: datetime, reach: Reach, target: str, source: str, text: str) -> LogEntry:
+    return LogEntry(
+        tenant=reach.tenant,
+        at=now,
+        kind="refusal",
+        body=canonical_json(
+            {
+                "rule": reason.rule,
+                "code": reason.code,
+                "mode": reason.mode,
+                "target": target,
+                "source": source,
+                "message": reason.message,
+                "digest": text_digest(text),
+                "hits": [msgspec.to_builtins(hit) for hit in reason.hits],
+            }
+        ),
+    )
+
+
+def error(reason: Reason) -> RungError:
+    if reason.hits:
+        return LaunderingError(reason.message, hits=reason.hits, rule=reason.rule, code=reason.code, **reason.fields)
+    return ContextTypeError(reason.message, rule=reason.rule, code=reason.code, **reason.fields)
+
+
+def tell(reason: Reason) -> None:
+    if reason.mode == "warn":
+        warnings.warn(f"{reason.message} [rule `{reason.rule}` warns]", ContextTypeWarning, stacklevel=_depth())
+    elif reason.mode == "observe":
+        _log.info("would refuse: %s", reason.message)
+
+
+def _depth() -> int:
+    """How far above the caller the application's own line is, as `warnings` counts."""
+    frame, depth = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "rung":
+        frame, depth = frame.f_back, depth + 1
+    return depth
+
+
+class ContextTypeWarning(UserWarning):
+    """A rule in mode `warn` would have refused this."""

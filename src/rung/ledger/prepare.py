@@ -1,0 +1,214 @@
+"""A draft made ready: every check that needs no storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from rung.errors import (
+    ContextTypeError,
+    InputError,
+    kind,
+    names,
+)
+from rung.ledger.content import content_key, identity, text_digest
+from rung.ledger.reach import Provenance, Reach, meet, name, narrow, sorted_attrs
+from rung.policy.decision import Reason
+from rung.policy.rules import PolicySet
+from rung.records.canonical import canonical_json, canonical_text
+from rung.records.clock import aware_utc
+from rung.records.draft import Draft
+from rung.records.item import ContextItem
+from rung.records.labels import Labels, Sensitivity
+from rung.records.text import LabelledText
+from rung.records.types import ContextType
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A draft after all checks that need no storage."""
+
+    draft: Draft
+    type: type[ContextType]
+    text: str
+    media_type: str
+    source: str
+    labels: Labels
+    session: str | None
+    turn: str | None
+    observed_at: datetime | None
+    expires_at: datetime | None
+    attrs: tuple[tuple[str, str], ...]
+    key: bytes
+    protected: bool
+    provenance: Provenance
+    text_origins: tuple[str, ...]
+
+
+class Preparer:
+    """Checks drafts and works out their text, labels and keys."""
+
+    def __init__(self, policy: PolicySet, types: Mapping[str, type[ContextType]]) -> None:
+        self._policy = policy
+        self._types = dict(types)
+        self._labels: dict[Labels, Labels] = {}
+
+    def prepare(self, draft: Draft, provenance: Provenance, reach: Reach) -> tuple[Prepared, list[Reason]]:
+        if not isinstance(draft.parts, tuple):
+            draft = msgspec.structs.replace(draft, parts=tuple(draft.parts))
+        declared = self._type(draft.type)
+        rules = self._policy.types[declared.name]
+        reasons: list[Reason] = []
+        source = name(draft.source, "source")
+        text, media_type, origins, replaced = self._text(draft, rules.text == "replace")
+        limit = self._policy.limits.item_bytes
+        size = len(text) if text.isascii() else len(text.encode("utf-8"))
+        if size > limit:
+            raise InputError(
+                f"`content` from `{source}` is {size} bytes, above the limit of {limit} "
+                "(project it down, stream it, or raise limits.item_bytes)",
+                field="content",
+            )
+        protected = rules.protected
+        carried = next((one for one in origins if one.item_id not in provenance.covers), None)
+        if protected and carried is not None and provenance.channel is None:
+            reasons.append(
+                reason_of(
+                    self._policy,
+                    "labels",
+                    "labelled_text",
+                    f"{carried.type} cannot be inserted into {declared.name} context "
+                    f"(the text carries labels of item `{carried.item_id}` from `{carried.source}`)",
+                    item_id=carried.item_id,
+                )
+            )
+        word = provenance.endorsement
+        if protected and word is not None and word.digest and word.digest != text_digest(text):
+            raise InputError("the endorsement is bound to another text (endorse this one)", field="endorsement")
+        attrs = sorted_attrs(draft.attrs)
+        if replaced:
+            attrs = tuple(sorted((*attrs, ("replaced", str(replaced)))))
+        return (
+            Prepared(
+                draft=draft,
+                type=declared,
+                text=text,
+                media_type=media_type,
+                source=source,
+                labels=self._labels_of(draft, source, provenance, reach),
+                session=narrow("session", draft.session, reach.session),
+                turn=None if draft.turn is None else name(draft.turn, "turn"),
+                observed_at=None if draft.observed_at is None else aware_utc(draft.observed_at, "observed_at"),
+                expires_at=None if draft.expires_at is None else aware_utc(draft.expires_at, "expires_at"),
+                attrs=attrs,
+                key=content_key(text),
+                protected=protected,
+                provenance=provenance,
+                text_origins=tuple(origin.item_id for origin in origins),
+            ),
+            reasons,
+        )
+
+    def _type(self, declared: object) -> type[ContextType]:
+        if not (isinstance(declared, type) and issubclass(declared, ContextType)):
+            raise InputError(
+                f"`type` is of kind {kind(declared)}, not a context type (give a class such as `Evidence`)",  # pyright: ignore[reportUnknownArgumentType]
+                field="type",
+            )
+        known = self._types.get(declared.name)
+        if known is None or declared.name not in self._policy.types:
+            raise InputError(
+                f"the type `{declared.name}` is unknown (one of {names(sorted(self._types), 20)}; declare "
+                f"`[types.{declared.name}]` in the policy and give the class to the store)",
+                field="type",
+            )
+        if known is not declared:
+            raise InputError(
+                f"the type `{declared.name}` belongs to another class, `{known.__module__}.{known.__qualname__}` "
+                "(use that class, or another name)",
+                field="type",
+            )
+        return declared
+
+    def _text(self, draft: Draft, replace: bool) -> tuple[str, str, tuple[Any, ...], int]:
+        content = draft.content
+        if isinstance(content, LabelledText):
+            text, replaced = canonical_text(content.reveal("taken in by a store"), replace=replace)
+            return text, "text/plain", tuple(content.origins), replaced
+        if isinstance(content, str):
+            text, replaced = canonical_text(content, replace=replace)
+            return text, "text/plain", (), replaced
+        if isinstance(content, ContextItem):
+            raise ContextTypeError(
+                f"item `{content.id}` is an item already (use store.promote or store.transform to change its type)",  # pyright: ignore[reportUnknownMemberType]
+                item_id=content.id,  # pyright: ignore[reportUnknownMemberType]
+            )
+        if isinstance(content, bytes | bytearray):
+            raise InputError("`content` is of kind bytes, not text (decode it, saying the encoding)", field="content")
+        if content is None and not draft.parts:
+            raise InputError("`content` is None (give text, a JSON value, or parts)", field="content")
+        if content is None:
+            return "", "text/plain", (), 0
+        text, replaced = canonical_text(canonical_json(content), replace=replace)
+        return text, "application/json", (), replaced
+
+    def _labels_of(self, draft: Draft, source: str, provenance: Provenance, reach: Reach) -> Labels:
+        if provenance.declassification is not None:
+            return self._interned(provenance.declassification.labels)
+        rules = self._policy.source(source)
+        base = provenance.labels
+        sensitivity = draft.sensitivity
+        if sensitivity is None:
+            sensitivity = rules.sensitivity
+        if sensitivity is None:
+            sensitivity = Sensitivity.INTERNAL if base is None else base.sensitivity
+        elif not isinstance(sensitivity, Sensitivity):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(
+                f"`sensitivity` is of kind {kind(sensitivity)} (give a member of Sensitivity)",
+                field="sensitivity",
+            )
+        if isinstance(draft.scopes, str):
+            raise InputError("`scopes` is one string (give a set of strings)", field="scopes")
+        scopes = frozenset(name(scope, "scopes") for scope in draft.scopes) | rules.scopes
+        subject = narrow("subject", draft.subject, reach.subject)
+        tenant = reach.tenant
+        if base is not None:
+            sensitivity = max(sensitivity, base.sensitivity)
+            scopes |= base.scopes
+            subject = meet("subject", subject, base.subject)
+            tenant = meet("tenant", tenant, base.tenant)
+        return self._interned(Labels(tenant=tenant, subject=subject, sensitivity=sensitivity, scopes=scopes))
+
+    def _interned(self, labels: Labels) -> Labels:
+        if len(self._labels) > 10_000:
+            self._labels.clear()
+        return self._labels.setdefault(labels, labels)
+
+
+def reason_of(policy: PolicySet, rule: str, code: str, message: str, **fields: Any) -> Reason:
+    """Why a rule is broken, in the mode that the policy gives the rule."""
+    return Reason(rule=rule, code=code, message=message, mode=policy.mode(rule), fields=fields)
+
+
+def registration(made: Prepared) -> bytes:
+    labels = made.labels
+    audience = (labels.tenant, labels.subject, int(labels.sensitivity), tuple(sorted(labels.scopes)))
+    text = sha256(made.text.encode("utf-8")).digest()
+    return identity(
+        "item", made.type.name, made.source, text, made.draft.key, made.draft.version, made.observed_at,
+        msgspec.msgpack.encode((audience, made.session, made.attrs, made.draft.parts, made.provenance.parents)),
+    )  # fmt: skip
+
+
+def keeps_registration(made: Prepared) -> bool:
+    if made.protected:
+        return True
+    # What a source says again of the same thing, as of the same version or moment, is the item that it said first.
+    # A tool's result is an observation of its own, and a conversation may repeat itself.
+    draft = made.draft
+    named = draft.key is not None or any(name == "id" for name, _ in made.attrs)
+    dated = draft.version is not None or made.observed_at is not None
+    return named and dated and made.type.name not in ("tool_output", "user", "assistant")
