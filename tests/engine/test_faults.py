@@ -144,6 +144,35 @@ async def test_case_d_tool_loop_01_the_third_identical_call_ends_the_run() -> No
     compiles(engine, outcome)
 
 
+async def test_a_read_that_is_asked_for_twice_in_one_reply_is_made_once() -> None:
+    made: list[int] = []
+
+    @tool
+    def look(n: int) -> str:
+        """Look."""
+        made.append(n)
+        return f"found {n}"
+
+    engine = agent([call("look", {"n": 1}), call("look", {"n": 1}), call("look", {"n": 2})], "Done.", tools=[look])
+    outcome = await engine.run("Look", session="s", principal=ACME)
+    assert (outcome.status, sorted(made)) == ("done", [1, 2])
+    assert [item.attr("refused") for item in outcome.items if item.call_id] == [None, "repeated_call", None]
+    compiles(engine, outcome)
+
+
+async def test_a_server_that_knows_no_tool_choice_still_gives_a_partial_result() -> None:
+    from rung.errors import ModelRequestError
+
+    def script(request: Any) -> Any:
+        return ModelRequestError("unknown field") if "tool_choice" in request else LOOKUP
+
+    engine = agent(script, limits=RunLimits(rounds=1))
+    outcome = await engine.run("Look", session="s", principal=ACME)
+    assert (outcome.status, outcome.notes) == ("limit_reached", ("last_word: ModelRequestError",))
+    assert "order_lookup" in outcome.text
+    compiles(engine, outcome)
+
+
 async def test_a_repeated_call_whose_result_changes_is_no_loop() -> None:
     states = iter(["queued", "running", "half", "done"])
 

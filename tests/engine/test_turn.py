@@ -355,3 +355,14 @@ async def test_the_same_inputs_give_the_same_requests_manifests_and_ids() -> Non
         return sent(engine), made, [item.id for item in (*first.items, *second.items)]
 
     assert await once() == await once()
+
+
+async def test_what_a_reply_was_shown_can_be_revoked_with_the_reply() -> None:
+    def found(_: Fetch) -> list[Draft]:
+        return [Draft(type=Evidence, content="Refunds take 5 days.")]
+
+    engine = agent("Five days.", tools=[], sources=[CallableSource("kb", found)])
+    outcome = await engine.run("How long?", session="s", principal=ACME)
+    view = engine.view("s", ACME)
+    shown = next(iter(view.items(Evidence)))
+    assert outcome.items[-1].id in view.revoke(shown, reason="wrong", through_turns=True)

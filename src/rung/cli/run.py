@@ -12,7 +12,7 @@ from rung.assembly.reply import TextDelta
 from rung.cli.compile import read_documents
 from rung.cli.show import printable, waiting
 from rung.config import Configuration, load_configuration
-from rung.engine import ContextEngine, Done, Outcome
+from rung.engine import ContextEngine, Done, ManifestMade, Outcome
 from rung.errors import ModelError, RungError
 from rung.records.labels import Sensitivity
 from rung.tools import Principal
@@ -118,14 +118,19 @@ async def _answer(
             outcome = await engine.run(question, session=session, principal=who, intent=intent)
         echo(printable(outcome.text, lines=True))
         return outcome
-    said = False
+    said = ""
     async for event in engine.stream(question, session=session, principal=who, intent=intent):
         if isinstance(event, TextDelta):
-            said = True
+            said += event.text
             echo(printable(event.text, lines=True), nl=False)
-        elif isinstance(event, Done):
-            echo("" if said else printable(event.outcome.text, lines=True))
-            return event.outcome
+        elif isinstance(event, ManifestMade | Done):
+            if said:
+                echo("")
+            if isinstance(event, Done):
+                if event.outcome.text != said:
+                    echo(printable(event.outcome.text, lines=True))
+                return event.outcome
+            said = ""
     raise AssertionError("a stream ends with its outcome")
 
 

@@ -37,13 +37,17 @@ class Repeats:
         self._seen: dict[str, tuple[int, bytes | None]] = {}
 
     def stuck(self, calls: Sequence[ToolCall]) -> set[str]:
-        """Ids of the calls that are asked for once too often."""
+        """Ids of the calls that are asked for once too often; one reply counts once."""
         out: set[str] = set()
+        counted: set[str] = set()
         for call in calls:
             own = signature(call)
             count, last = self._seen.get(own, (0, None))
-            self._seen[own] = (count + 1, last)
-            if count + 1 >= self._limit:
+            if own not in counted:
+                counted.add(own)
+                count += 1
+                self._seen[own] = (count, last)
+            if count >= self._limit:
                 out.add(call.id)
         return out
 
@@ -85,9 +89,13 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         """Every call with its result, in their order. A refused or failed call is answered as data."""
         most = self.budget.limits.calls_per_round
         verdicts: list[Verdict] = []
+        asked: set[str] = set()
         left = self.budget.calls_left()
         for number, call in enumerate(calls):
             verdict = self._judge(call)
+            if signature(call) in asked and self._reads_only(call):
+                verdict = Verdict(outcome="deny", reasons=("repeated_call",))
+            asked.add(signature(call))
             if verdict.outcome != "deny" and number >= most:
                 verdict = Verdict(outcome="deny", reasons=("too_many_calls",))
             elif verdict.outcome != "deny" and left is not None:

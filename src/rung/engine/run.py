@@ -274,8 +274,15 @@ class Run:
         following = await self._again(turn)
         if following is None or self.budget.reached(following.tokens) is not None:
             return ""
-        reply = await self._ask(following, final=True)
-        if isinstance(reply, Outcome) or not reply.text.strip():
+        try:
+            reply = await self._ask(following, final=True)
+        except ModelError as error:  # for example a server that knows no tool_choice
+            self._notes.append(f"last_word: {kind(error)}")
+            return ""
+        if isinstance(reply, Outcome):
+            self._notes.append(f"last_word: {reply.reason}")
+            return ""
+        if not reply.text.strip():
             return ""
         await self.recorder.reply(msgspec.structs.replace(reply, calls=()), following)
         return reply.text

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_type_hints
 
 import msgspec
 
-from rung.errors import ConfigError, missing_extra, names
+from rung.errors import ConfigError, names
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,10 +88,8 @@ def _docstring(function: Callable[..., Any]) -> _Said:
     text = inspect.getdoc(function) or ""
     if not text:
         return _Said("", {})
-    try:
-        from docstring_parser import parse
-    except ImportError:
-        raise missing_extra("docstring-parser", "tools") from None
+    from docstring_parser import parse
+
     found = parse(text)
     parts = (found.short_description, found.long_description)
     return _Said(
