@@ -106,16 +106,16 @@ class Check:
         self._reading, self._earlier, self._n, self._k = reading, earlier, n, k
         self._covers = [earlier.cover(windows) for windows in reading.windows]
         self._nominated: dict[int, list[_Nomination]] = {}
+        self._short: set[int] = set()
+        self._literal: set[int] = set()
 
     def nominate(self, grams: Levels, shorts: Levels, values: Levels) -> list[int]:
         """The documents to verify, in ascending order."""
         for number in range(len(self._covers)):
             self._by_grams(number, *grams)
-        for docs, removed in ((self._by_shorts(shorts[0]), shorts[1]), (self._by_literals(values[0]), values[1])):
-            for doc in docs:
-                if doc not in removed:
-                    self._nominated.setdefault(doc, [])
-        return sorted(self._nominated)
+        self._short = set(self._by_shorts(shorts[0])) - shorts[1]
+        self._literal = set(self._by_literals(values[0])) - values[1]
+        return sorted(self._nominated.keys() | self._short | self._literal)
 
     def _by_grams(self, number: int, levels: list[Keys], removed: frozenset[int]) -> None:
         windows, cover = self._reading.windows[number], self._covers[number]
@@ -160,9 +160,12 @@ class Check:
 
     def verify(self, doc: int, theirs: Reading) -> list[Run]:
         """The hits in a document, from its text."""
-        found = [run for nomination in self._nominated[doc] for run in self._long_runs(doc, nomination, theirs)]
-        found += self._short_runs(doc, theirs)
-        found += self._literal_runs(doc, theirs)
+        nominations = self._nominated.get(doc, [])
+        found = [run for nomination in nominations for run in self._long_runs(doc, nomination, theirs)]
+        if doc in self._short:
+            found += self._short_runs(doc, theirs)
+        if doc in self._literal:
+            found += self._literal_runs(doc, theirs)
         return outermost(found)
 
     def _long_runs(self, doc: int, nomination: _Nomination, theirs: Reading) -> Iterator[Run]:
@@ -214,8 +217,6 @@ class Check:
                 )
 
     def _literal_runs(self, doc: int, theirs: Reading) -> Iterator[Run]:
-        if not self._reading.literals:
-            return
         places = {(x.kind, x.value): x.span for x in reversed(theirs.literals)}
         common = [x for x in self._reading.literals if (x.kind, x.value) in places]
         before = self._earlier.before(doc) if common else []
