@@ -16,13 +16,14 @@ def settle(plan: Plan) -> Plan:
     """Decide among candidates of the context block that say the same, or say one thing differently."""
     plan = _yield_to_results(plan)
     context = [one for one in plan.candidates if one.state is None and one.place == "context"]
-    if not _anything_to_settle(plan, context):
+    summaries = [one for one in plan.candidates if one.state is None and one.place == "summary"]
+    if len(summaries) < 2 and not _anything_to_settle(plan, context):
         return plan
     decided = {one.item.id: one for one in plan.candidates}
     if not plan.both:
         _represent(decided, context)
     _supersede(decided, _alive(decided, context))
-    _supersede(decided, [one for one in plan.candidates if one.alive and one.place == "summary"])
+    _supersede(decided, summaries)
     _deduplicate(decided, _alive(decided, context))
     conflicts = _conflicts(plan, decided, _alive(decided, context))
     return plan.with_(tuple(decided[one.item.id] for one in plan.candidates), conflicts=conflicts)

@@ -30,6 +30,8 @@ def session_summary(ledger: Ledger, reach: Reach, past: Past) -> ContextItem[Any
         stored = ledger.backend.get([item.id], reach.tenants).get(item.id)
         if stored is None or not within(stored, reach) or stored.labels.tenant != reach.tenant:
             continue
+        if stored.labels.subject is not None and stored.labels.subject != reach.subject:
+            continue
         if is_of_session(stored, reach.session) and not ledger.revoked([item.id], reach):
             return stored
     return None

@@ -37,6 +37,7 @@ HISTORY_SHARE = 0.6
 """Of a turn's budget, the most that history takes while context competes with it: as the compiler has it."""
 
 ROUNDS = 8
+MOST_TOKENS, LEAST_TOKENS = 1_000, 100
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,18 +45,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         previous: the summary so far.
-        exchanges: what it newly stands for, preceded by earlier exchanges that may have gained an item.
-        span: the sequence numbers after the first and up to the second.
+        exchanges: what it newly stands for, preceded by earlier exchanges that gained an item since.
+        seen: the last sequence number that the summary so far knew.
+        until: the sequence number before the first exchange that stays.
         fresh: how many exchanges are new.
         tokens: what they take of a request.
-        last: the sequence number of the latest item that was known.
+        known: the sequence number of the latest item of the session.
+        last: of the latest item that an attempt could have used.
     """
 
     previous: ContextItem[Any] | None
     exchanges: tuple[Exchange, ...]
-    span: tuple[int, int]
+    seen: int
+    until: int
     fresh: int
     tokens: int
+    known: int
     last: int
 
 
@@ -71,7 +76,7 @@ class Compactor:
         high: tokens of history above which it begins; None: the policy's history tokens, at most 0.6 of the turn's.
         low: tokens of history that are left; None: half of `high`.
         recent: exchanges that stay verbatim, where they fit.
-        budget: the most tokens of a summary.
+        budget: the most tokens of a summary; None: 1,000, and at most a third of the high mark.
         attempts: how often the summariser is asked before it is given up.
         fallback: use the extract where the summariser is given up.
         most: tokens of history that one summary newly stands for; more is done in several steps.
@@ -88,7 +93,7 @@ class Compactor:
         high: int | None = None,
         low: int | None = None,
         recent: int = 10,
-        budget: int = 1_000,
+        budget: int | None = None,
         attempts: int = 2,
         fallback: bool = False,
         most: int = 16_000,
@@ -98,7 +103,12 @@ class Compactor:
         tokenizer: Tokenizer | str = "o200k_base",
         checks: Sequence[SummaryCheck] = (),
     ) -> None:
-        for name, value in (("budget", budget), ("attempts", attempts), ("most", most), ("recent", recent)):
+        for name, value in (
+            ("budget", 1 if budget is None else budget),
+            ("attempts", attempts),
+            ("most", most),
+            ("recent", recent),
+        ):
             if value < 1:
                 raise InputError(f"`{name}` is {value} (give at least 1)", field=name)
         if high is not None and low is not None and low >= high:
@@ -144,20 +154,26 @@ class Compactor:
         must = tuple(body(item) for item in ledger.issued(required, reach))
         marks = self._marks(ledger, available)
         if manifest is not None and any(row.reason == "history_window" for row in manifest.entries):
-            high = max(1, min(marks[0], manifest.totals.history))
+            # What the turn had room for, the new summary included.
+            room = manifest.totals.history + manifest.totals.summary
+            high = max(1, min(marks[0], room - self._most_of(room)))
             marks = (high, min(marks[1], high // 2))
         done: Compaction | None = None
         for _ in range(ROUNDS):
             plan = await asyncio.to_thread(self._plan, ledger, reach, marks, done is not None)
             if isinstance(plan, Compaction):
                 return done or plan
-            made = await self._make(view, ledger, reach, plan, must)
+            made = await self._make(view, ledger, reach, plan, must, self._most_of(marks[0]))
             if made.status != "compacted":
                 return made if done is None else done
             done = made if done is None else _joined(done, made)
         return done or Compaction(status="not_applied", reason="below_threshold")
 
     # what to do
+
+    def _most_of(self, high: int) -> int:
+        """The most tokens of a summary beside so much history."""
+        return min(MOST_TOKENS, max(LEAST_TOKENS, high // 3)) if self._budget is None else self._budget
 
     def marks(self, view: ContextStore, available: int | None = None) -> tuple[int, int]:
         """The high and the low mark for a handle, in tokens."""
@@ -191,29 +207,32 @@ class Compactor:
                 )
             fitting = [end for end in ends if sum(sizes[:end]) <= self._most]
             end = fitting[-1] if fitting else ends[0]
-            last = closed[-1].items[-1].seq
+            last = max(exchange.items[-1].seq for exchange in closed[start:])
             failed = _failed_at(ledger, reach)
             block = max(1, (high - low) // 2)
             since = sum(exchange.cost for exchange in closed if exchange.items[0].seq > failed)
             if failed > reached and since < block:
                 return Compaction(status="not_applied", reason="no_new_material", tokens_before=total)
             stop = closed[start + end].items[0].seq - 1 if start + end < len(closed) else last
+            seen = _number(previous, "seen")
             return Plan(
                 previous=previous,
-                exchanges=tuple(_late(closed[:start], reached)) + tuple(closed[start : start + end]),
-                span=(reached, stop),
+                exchanges=tuple(_late(closed[:start], seen)) + tuple(closed[start : start + end]),
+                seen=seen,
+                until=stop,
                 fresh=end,
                 tokens=sum(sizes[:end]),
+                known=past.cursor,
                 last=last,
             )
 
     # doing it
 
     async def _make(
-        self, view: ContextStore, ledger: Ledger, reach: Reach, plan: Plan, must: tuple[str, ...]
+        self, view: ContextStore, ledger: Ledger, reach: Reach, plan: Plan, must: tuple[str, ...], budget: int
     ) -> Compaction:
         given = await asyncio.to_thread(
-            material, ledger, reach, plan.exchanges, plan.span, plan.previous, self._costs.tokenizer, self._clearance
+            material, ledger, reach, plan.exchanges, plan.seen, plan.previous, self._costs.tokenizer, self._clearance
         )
         report = Compaction(
             status="ineffective",
@@ -233,7 +252,7 @@ class Compactor:
         request = SummaryRequest(
             previous="" if plan.previous is None else body(plan.previous),
             lines=given.lines,
-            budget=self._budget,
+            budget=budget,
             count=self._costs.tokenizer.count,
         )
         failures: tuple[Failure, ...] = ()
@@ -242,7 +261,7 @@ class Compactor:
             text, failures = await _asked(maker, request)
             if failures:
                 continue
-            check = self._check(text, plan, given, must, is_model=maker is not extract)
+            check = self._check(text, plan, given, must, request, maker is not extract)
             failures = failures_of(check, self._checks)
             if not failures:
                 try:
@@ -257,13 +276,15 @@ class Compactor:
         await asyncio.to_thread(_note_failure, ledger, reach, plan.last)
         return msgspec.structs.replace(report, attempts=len(makers), failures=failures, tokens_before=plan.tokens)
 
-    def _check(self, text: str, plan: Plan, given: Material, must: tuple[str, ...], *, is_model: bool) -> Check:
-        previous = "" if plan.previous is None else body(plan.previous)
+    def _check(
+        self, text: str, plan: Plan, given: Material, must: tuple[str, ...], request: SummaryRequest, is_model: bool
+    ) -> Check:
+        previous = request.previous
         marked = tuple(body(item) for item in given.carried)
         return Check(
             text=text,
             tokens=self._costs.tokenizer.count(text),
-            budget=self._budget,
+            budget=request.budget,
             previous=previous,
             is_model=is_model,
             before=plan.tokens + (self._shown(previous) if previous else 0),
@@ -287,8 +308,9 @@ class Compactor:
         maker: Summariser,
     ) -> ContextItem[Summary]:
         attrs = {
-            "until": str(plan.span[1]),
-            "exchanges": str(plan.fresh + _exchanges(plan.previous)),
+            "until": str(plan.until),
+            "seen": str(plan.known),
+            "exchanges": str(plan.fresh + _number(plan.previous, "exchanges")),
             "made_by": "extract" if maker is extract else "summariser",
         }
         if given.carried:
@@ -314,13 +336,13 @@ def _cut(sizes: Sequence[int], high: int, low: int, recent: int) -> int:
     return number
 
 
-def _late(covered: Sequence[Exchange], reached: int) -> Iterable[Exchange]:
+def _late(covered: Sequence[Exchange], seen: int) -> Iterable[Exchange]:
     """Exchanges that a summary stands for already and that gained an item since."""
-    return (exchange for exchange in covered if exchange.items[-1].seq > reached)
+    return (exchange for exchange in covered if exchange.items[-1].seq > seen)
 
 
-def _exchanges(previous: ContextItem[Any] | None) -> int:
-    said = None if previous is None else previous.attr("exchanges")
+def _number(previous: ContextItem[Any] | None, name: str) -> int:
+    said = None if previous is None else previous.attr(name)
     return int(said) if said is not None and said.isdigit() else 0
 
 

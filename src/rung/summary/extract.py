@@ -32,6 +32,8 @@ SECTIONS: tuple[Section, ...] = ("Decisions", "Facts", "Open questions")
 _HEADINGS: Mapping[str, Section] = {name.casefold(): name for name in SECTIONS}
 LONGEST = 240
 FIELDS = 12
+MOST_READ = 20_000
+"""Characters of one text that are looked at."""
 NOTHING = "(Nothing was decided or stated in figures, and no question is open.)"
 
 _SENTENCE = re.compile(r"[^.!?。！？؟\n]+(?:[.](?=\S)[^.!?。！？؟\n]*)*[.!?。！？؟]*")
@@ -46,9 +48,7 @@ _DECISION = re.compile(
 _SMALL_TALK = re.compile(
     r"(?:i will|i'll|i’ll|let me|i am going to) (?:check|look|see|help|do that|get back|find)\b", re.I
 )
-_LITERAL = re.compile(
-    r"\S*\d\S*|\S+@\S+\.\S+|https?://\S+|(?:\.{0,2}/)?[\w.-]+/[\w./-]+|\b\w+\.(?:py|js|ts|md|toml|json)\b"
-)
+_NAMED = re.compile(r"\S@\w|://\S|\w/\w|\b\w{1,64}\.(?:py|js|ts|md|toml|json)\b")
 _STATEMENT = re.compile(r"\b(?:my|our) \w+|\bi(?:'m|’m| am| live| have| need| want)\b", re.IGNORECASE)
 _OVER = re.compile(r"\W*(?:superseded|obsolete|error|cancelled|refused)\s*:", re.IGNORECASE)
 _SHARES: Mapping[Section, float] = {"Open questions": 0.25, "Decisions": 0.5, "Facts": 1.0}
@@ -67,7 +67,9 @@ def extract(request: SummaryRequest) -> str:
     units = [*_carried_over(request.previous)]
     start = len(units)
     units += _said(request.lines, start)
-    units = [unit for unit in units if not _closed(unit, request.lines, start)]
+    asked = [unit for unit in units[:start] if unit.section == "Open questions"]
+    closed = _closed(asked, request.lines) if asked else frozenset[int]()
+    units = [unit for unit in units if unit.order not in closed]
     unique: dict[bytes, _Unit] = {}
     for unit in units:
         unique[content_key(unit.text)] = unit
@@ -115,9 +117,13 @@ def _section(sentence: str, line: Line, number: int, lines: Sequence[Line]) -> S
         return None
     if _DECISION.search(sentence):
         return "Decisions"
-    if _LITERAL.search(sentence) or (line.role == "user" and _STATEMENT.search(sentence)):
+    if _has_literal(sentence) or (line.role == "user" and _STATEMENT.search(sentence)):
         return "Facts"
     return None
+
+
+def _has_literal(sentence: str) -> bool:
+    return any(char.isdigit() for char in sentence) or _NAMED.search(sentence) is not None
 
 
 def _open(line: Line, number: int, lines: Sequence[Line]) -> bool:
@@ -133,16 +139,18 @@ def _states(text: str) -> bool:
     return any(not _QUESTION.search(sentence) for sentence in _sentences(text))
 
 
-def _closed(unit: _Unit, lines: Sequence[Line], start: int) -> bool:
-    """Whether a question that was open before is answered by what was said since."""
-    if unit.section != "Open questions" or unit.order >= start:
-        return False
-    asked = set(query_words(unit.text))
-    for line in lines:
-        for sentence in _sentences(line.text):
-            if not _QUESTION.search(sentence) and 2 * len(asked & set(query_words(sentence))) >= len(asked):
-                return True
-    return False
+def _closed(asked: Sequence[_Unit], lines: Sequence[Line]) -> frozenset[int]:
+    """The questions that were open before and are answered by what was said since."""
+    said = [
+        set(query_words(sentence))
+        for line in lines
+        for sentence in _sentences(line.text)
+        if not _QUESTION.search(sentence)
+    ]
+    wanted = {unit.order: set(query_words(unit.text)) for unit in asked}
+    return frozenset(
+        order for order, words in wanted.items() if any(2 * len(words & one) >= len(words) for one in said)
+    )
 
 
 def _result(line: Line) -> Iterator[str]:
@@ -158,7 +166,7 @@ def _result(line: Line) -> Iterator[str]:
         return
     found = 0
     for sentence in _sentences(line.text):
-        if _LITERAL.search(sentence):
+        if _has_literal(sentence):
             yield _short(name + sentence)
             found += 1
             if found == 3:
@@ -180,8 +188,8 @@ def _leaves(value: Any, path: str, depth: int = 0) -> Iterator[str]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    for found in _SENTENCE.finditer(text):
-        sentence = " ".join(found[0].split()).lstrip("-*•# ")
+    for found in _SENTENCE.finditer(text[:MOST_READ]):
+        sentence = " ".join(found[0][: 4 * LONGEST].split()).lstrip("-*•# ")
         if any(char.isalnum() for char in sentence):
             yield sentence
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from rung.compiler.past import Exchange
-from rung.compiler.summaries import carried
+from rung.compiler.summaries import carried, until
 from rung.compiler.truncate import truncate
 from rung.errors import ScopeError
 from rung.ledger.ledger import Ledger
@@ -49,28 +49,27 @@ def boundaries(exchanges: Sequence[Exchange], abandon_after: int) -> list[int]:
 
     A call that has waited for more than `abandon_after` exchanges is not waited for any longer.
     """
-    places = sorted((item.seq, number, item) for number, exchange in enumerate(exchanges) for item in exchange.items)
-    first = {exchange.items[0].seq: number for number, exchange in enumerate(exchanges)}
     pending: dict[str, int] = {}
     out: list[int] = []
-    for seq, number, item in places:
-        if seq in first and not pending:
-            out.append(first[seq])
-        for part in item.parts:
-            if isinstance(part, ToolCall) and len(exchanges) - number <= abandon_after:
-                pending[part.id] = pending.get(part.id, 0) + 1
-        if item.call_id is not None and item.call_id in pending:
-            pending[item.call_id] -= 1
-            if not pending[item.call_id]:
-                del pending[item.call_id]
-    return out
+    for number, exchange in enumerate(exchanges):
+        if not pending:
+            out.append(number)
+        for item in exchange.items:
+            for part in item.parts:
+                if isinstance(part, ToolCall) and len(exchanges) - number <= abandon_after:
+                    pending[part.id] = pending.get(part.id, 0) + 1
+            if item.call_id is not None and item.call_id in pending:
+                pending[item.call_id] -= 1
+                if not pending[item.call_id]:
+                    del pending[item.call_id]
+    return out if pending else [*out, len(exchanges)]
 
 
 def material(
     ledger: Ledger,
     reach: Reach,
     exchanges: Sequence[Exchange],
-    span: tuple[int, int],
+    seen: int,
     previous: ContextItem[Any] | None,
     tokenizer: Tokenizer,
     clearance: Sensitivity,
@@ -78,19 +77,20 @@ def material(
     """What the summariser is given of some exchanges.
 
     Args:
-        exchanges: all that the summary newly stands for, and earlier ones that may have gained an item since.
-        span: the sequence numbers after the first and up to the second are summarised.
+        exchanges: all that the summary newly stands for, and earlier ones that gained an item since.
+        seen: the last sequence number that the summary before knew of these earlier ones.
         previous: the summary before, or None.
         clearance: what is more sensitive stays out.
 
     Raises:
         ScopeError: the handle has no subject and the items have.
     """
+    reached = 0 if previous is None else until(previous)
     numbered = [
         (number, item)
         for number, exchange in enumerate(exchanges)
         for item in exchange.items
-        if span[0] < item.seq <= span[1]
+        if exchange.items[0].seq > reached or item.seq > seen
     ]
     stored = ledger.backend.get([item.id for _, item in numbered], reach.tenants)
     revoked = ledger.revoked([item.id for _, item in numbered], reach)
