@@ -17,6 +17,7 @@ from rung.errors import ConfigError, ContextTypeError, InputError, ScopeError, n
 from rung.ledger import lineage
 from rung.ledger.backend import Backend, Document, Event
 from rung.ledger.channels import Endorsement, InstructionSource, file_source
+from rung.ledger.detection import Detector, detect
 from rung.ledger.known import known_types
 from rung.ledger.ledger import Ledger
 from rung.ledger.reach import DIRECT, Provenance, Reach, handed_out, name, within
@@ -64,6 +65,7 @@ class ContextStore:
         ids: `unique` (random), `deterministic` (same inputs, same ids), or a function of `IdParts`.
         validators: the application's own, by the names that its policy uses.
         instruction_sources: declared channels, usable by `load_instruction` before and after the seal.
+        detector: finds secrets and personal data where a source's policy asks for it (`detect`).
 
     Raises:
         PolicyError: the policy contradicts itself, leaves an unguarded path, or names an unknown validator.
@@ -79,6 +81,7 @@ class ContextStore:
         ids: Literal["unique", "deterministic"] | IdFactory = "unique",
         validators: Mapping[str, Validator] | None = None,
         instruction_sources: Iterable[InstructionSource] = (),
+        detector: Detector = detect,
     ) -> None:
         rules = default_policy() if policy is None else validated(policy)
         known = known_types(types, rules)
@@ -98,7 +101,7 @@ class ContextStore:
             channels[source.name] = source
         self._core = _Core(
             # A copy of its own: what is done to the caller's policy, or to the defaults, does not reach it.
-            ledger=Ledger(backend, _own(rules), known, clock, factory),
+            ledger=Ledger(backend, _own(rules), known, clock, factory, detector),
             validators=checks,
             types=known,
             channels=channels,
@@ -119,6 +122,7 @@ class ContextStore:
         ids: Literal["unique", "deterministic"] | IdFactory = "unique",
         validators: Mapping[str, Validator] | None = None,
         instruction_sources: Iterable[InstructionSource] = (),
+        detector: Detector = detect,
     ) -> ContextStore:
         """A store on a SQLite file (`agent.db`), on PostgreSQL (`postgresql://…`), or in memory (`:memory:`).
 
@@ -140,6 +144,7 @@ class ContextStore:
                 ids=ids,
                 validators=validators,
                 instruction_sources=instruction_sources,
+                detector=detector,
             )
         except BaseException:
             backend.close()

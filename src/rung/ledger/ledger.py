@@ -20,6 +20,7 @@ from rung.errors import (
     kind,
 )
 from rung.ledger.backend import Backend, LogEntry, NewRow, Transaction
+from rung.ledger.detection import Detector, detect
 from rung.ledger.entries import error, refusal_entry, refused, registered, tell
 from rung.ledger.invalidation import Invalidations
 from rung.ledger.judge import Judge
@@ -47,10 +48,11 @@ class Ledger:
         types: Mapping[str, type[ContextType]],
         clock: Clock,
         ids: IdFactory,
+        detector: Detector = detect,
     ) -> None:
         self._backend = backend
         self._policy = policy
-        self._preparer = Preparer(policy, types)
+        self._preparer = Preparer(policy, types, detector)
         self._judge = Judge(policy, backend)
         self._clock = clock
         self._ids = ids

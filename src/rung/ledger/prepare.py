@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -16,6 +16,7 @@ from rung.errors import (
     names,
 )
 from rung.ledger.content import content_key, identity, text_digest
+from rung.ledger.detection import LABELS, Detector, Find, detect, redacted, told
 from rung.ledger.reach import Provenance, Reach, meet, name, narrow, sorted_attrs
 from rung.policy.decision import Reason
 from rung.policy.rules import PolicySet
@@ -51,8 +52,9 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Preparer:
     """Checks drafts and works out their text, labels and keys."""
 
-    def __init__(self, policy: PolicySet, types: Mapping[str, type[ContextType]]) -> None:
+    def __init__(self, policy: PolicySet, types: Mapping[str, type[ContextType]], detector: Detector = detect) -> None:
         self._policy = policy
+        self._detector = detector
         self._types = dict(types)
         self._labels: dict[Labels, Labels] = {}
 
@@ -72,6 +74,7 @@ class Preparer:
                 "(project it down, stream it, or raise limits.item_bytes)",
                 field="content",
             )
+        text, media_type, found = self._detected(text, media_type, source, declared.name, reasons)
         protected = rules.protected
         carried = next((one for one in origins if one.item_id not in provenance.covers), None)
         if protected and carried is not None and provenance.channel is None:
@@ -89,6 +92,8 @@ class Preparer:
         if protected and word is not None and word.digest and word.digest != text_digest(text):
             raise InputError("the endorsement is bound to another text (endorse this one)", field="endorsement")
         attrs = sorted_attrs(draft.attrs)
+        if found:
+            attrs = tuple(sorted((*attrs, ("detected", told(found)))))
         if replaced:
             attrs = tuple(sorted((*attrs, ("replaced", str(replaced)))))
         return (
@@ -98,7 +103,7 @@ class Preparer:
                 text=text,
                 media_type=media_type,
                 source=source,
-                labels=self._labels_of(draft, source, provenance, reach),
+                labels=self._labels_of(draft, source, provenance, reach, found),
                 session=narrow("session", draft.session, reach.session),
                 turn=None if draft.turn is None else name(draft.turn, "turn"),
                 observed_at=None if draft.observed_at is None else aware_utc(draft.observed_at, "observed_at"),
@@ -111,6 +116,26 @@ class Preparer:
             ),
             reasons,
         )
+
+    def _detected(
+        self, text: str, media_type: str, source: str, kind: str, reasons: list[Reason]
+    ) -> tuple[str, str, Sequence[Find]]:
+        """The text as it is kept, and the secrets and personal data that were found in it."""
+        wanted = self._policy.source(source).detect
+        found = self._detector(text) if wanted != "off" and text else ()
+        if not found:
+            return text, media_type, ()
+        if wanted == "refuse":
+            message = (
+                f"{kind} from `{source}` holds {told(found)} and its source's policy refuses that "
+                f'(take it out before, or set sources.{source}.detect to "redact" or "label")'
+            )
+            reasons.append(reason_of(self._policy, "detection", "detected", message))
+        if wanted == "redact":
+            text = redacted(text, found)
+            if media_type == "application/json" and not _is_json(text):
+                media_type = "text/plain"
+        return text, media_type, found
 
     def _type(self, declared: object) -> type[ContextType]:
         if not (isinstance(declared, type) and issubclass(declared, ContextType)):
@@ -155,7 +180,9 @@ class Preparer:
         text, replaced = canonical_text(canonical_json(content), replace=replace)
         return text, "application/json", (), replaced
 
-    def _labels_of(self, draft: Draft, source: str, provenance: Provenance, reach: Reach) -> Labels:
+    def _labels_of(
+        self, draft: Draft, source: str, provenance: Provenance, reach: Reach, found: Sequence[Find]
+    ) -> Labels:
         if provenance.declassification is not None:
             return self._interned(provenance.declassification.labels)
         rules = self._policy.source(source)
@@ -172,6 +199,8 @@ class Preparer:
             )
         if isinstance(draft.scopes, str):
             raise InputError("`scopes` is one string (give a set of strings)", field="scopes")
+        if found and rules.detect == "label":
+            sensitivity = max(sensitivity, *(LABELS[find.family] for find in found))
         scopes = frozenset(name(scope, "scopes") for scope in draft.scopes) | rules.scopes
         subject = narrow("subject", draft.subject, reach.subject)
         tenant = reach.tenant
@@ -186,6 +215,14 @@ class Preparer:
         if len(self._labels) > 10_000:
             self._labels.clear()
         return self._labels.setdefault(labels, labels)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def reason_of(policy: PolicySet, rule: str, code: str, message: str, **fields: Any) -> Reason:

@@ -30,6 +30,7 @@ RULES: Mapping[str, str] = {
     "transition": "a type changes only along a listed transition",
     "validators": "a transition's validators accept the item",
     "size": "an item is no larger than the limit",
+    "detection": "an item holds no secret or personal data where its source's policy refuses them",
     "clearance": "an item above the turn's clearance, or that needs scopes it lacks, stays out",
     "freshness": "an item older than its freshness class, expired or invalidated is not asserted",
 }
@@ -116,6 +117,7 @@ class SourcePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         envelope: how its structured results report failure; None: the common signs.
         schema: the JSON Schema that the validator `schema` holds its results against.
         reports_failure: whether its prose may report a failure of its own (then markers are looked for).
+        detect: what becomes of secrets and personal data in its items; see `rung.ledger.detection`.
         mark: interleave a marker into its texts (spotlighting).
         conflict: what to do when two of its items, or it and another source, state one key differently.
     """
@@ -138,6 +140,7 @@ class SourcePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     envelope: Envelope | None = None
     schema: Mapping[str, object] | None = None
     reports_failure: bool = True
+    detect: Literal["off", "label", "redact", "refuse"] = "off"
     mark: str | None = None
     conflict: Literal["prefer_fresher", "prefer_newer_version", "present", "ask"] | None = None
 
