@@ -196,6 +196,14 @@ async def test_a_standing_request_is_carried_word_for_word_in_every_turn(
     assert "push" not in turn.text
 
 
+def test_an_approval_stands_for_what_was_kept_of_the_same_words(view: ContextStore, memory: MemoryStore) -> None:
+    said = view.user("Do not push to main until I say so.")
+    kept = memory.mark_standing(said)
+    made = memory.mark_standing(said, endorsement=Endorsement(by="u7", reason="their own request"))
+    assert [item.id for item in memory.standing()] == [made.id]
+    assert memory.show(kept.id).state == "revoked"
+
+
 async def test_an_approved_standing_request_is_an_instruction_until_it_is_forgotten(
     store: ContextStore, view: ContextStore, memory: MemoryStore, clock: Clock
 ) -> None:

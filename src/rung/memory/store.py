@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
+import msgspec
+
 from rung.errors import InputError, RungError, ScopeError, TransformError, UnknownItemError, names
 from rung.knowledge.values import Embed
 from rung.ledger.channels import Endorsement
@@ -274,8 +276,18 @@ class MemoryStore:
             return self.remember(item, text, category="standing")
         if text is not None and text != body(stored):
             raise InputError("an approval covers the whole item (leave `text` out)", field="text")
+        # What was kept of these very words before is the person's own, and the instruction stands for it now.
+        own = [
+            one.id
+            for one in read_shelf(ledger, reach).items.values()
+            if one.type is Memory and one.attr("category") == STANDING and item.id in one.derived_from
+        ]
+        covering = msgspec.structs.replace(endorsement, covers=(*endorsement.covers, *own))
         attrs = {"category": STANDING, "origin": item.source}
-        return self._view.transform(item, to=Instruction, attrs=attrs, endorsement=endorsement)
+        made = self._view.transform(item, to=Instruction, attrs=attrs, endorsement=covering)
+        for one in own:
+            self._view.revoke(one, reason="approved as an instruction")
+        return made
 
     async def after_turn(self, view: ContextStore, items: Iterable[ContextItem[Any]]) -> list[ContextItem[Any]]:
         """Keep what `extract` finds in the items of a turn; what a check refuses is recorded and passed over.
