@@ -37,7 +37,7 @@ class MemoryLike(Protocol):
 
     def source(self) -> ContextSource: ...
 
-    async def after_turn(self, view: ContextStore, items: Sequence[ContextItem[Any]]) -> None:
+    async def after_turn(self, view: ContextStore, items: Sequence[ContextItem[Any]]) -> object:
         """A turn has ended well; `items` are what it added to the session. What this raises is noted, no more."""
         ...
 
