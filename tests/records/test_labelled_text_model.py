@@ -114,9 +114,7 @@ def test_case_changes_size_the_runs_again(parts: list[tuple[str, Origin | None]]
 
 
 @given(pieces, words | st.none(), st.sampled_from(["strip", "lstrip", "rstrip"]))
-def test_stripping_cuts_both_alike(
-    parts: list[tuple[str, Origin | None]], chars: str | None, method: str
-) -> None:
+def test_stripping_cuts_both_alike(parts: list[tuple[str, Origin | None]], chars: str | None, method: str) -> None:
     whole = model(parts)
     text = plain(whole)
     kept = getattr(text, method)(chars)
@@ -151,9 +149,7 @@ def test_lines_keep_their_origins(parts: list[tuple[str, Origin | None]], keepen
 
 
 @given(pieces, st.text("ab ,", min_size=1, max_size=2), st.sampled_from(["partition", "rpartition"]))
-def test_partition_gives_the_whole_text_in_three(
-    parts: list[tuple[str, Origin | None]], sep: str, method: str
-) -> None:
+def test_partition_gives_the_whole_text_in_three(parts: list[tuple[str, Origin | None]], sep: str, method: str) -> None:
     whole = model(parts)
     got = [seen(part) for part in getattr(labelled(parts), method)(sep)]
     assert tuple(plain(part) for part in got) == getattr(plain(whole), method)(sep)

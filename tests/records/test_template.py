@@ -200,17 +200,13 @@ WRONG_TEXTS: dict[str, tuple[Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize(("text", "error", "message"), WRONG_TEXTS.values(), ids=WRONG_TEXTS)
-def test_text_that_came_in_at_run_time_is_no_template(
-    text: Any, error: type[Exception], message: str
-) -> None:
+def test_text_that_came_in_at_run_time_is_no_template(text: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message) as caught:
         Template(text)
     assert "SECRET" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "value", [Template("{a}"), Template("{a}").fill(a=item("x"))], ids=["unbound", "filled"]
-)
+@pytest.mark.parametrize("value", [Template("{a}"), Template("{a}").fill(a=item("x"))], ids=["unbound", "filled"])
 def test_a_template_never_becomes_text(value: Any) -> None:
     for way in (str, lambda it: f"{it}", lambda it: "%s" % it, lambda it: "{}".format(it), print):
         with pytest.raises(ContextTypeError, match="does not become text"):
@@ -315,9 +311,7 @@ WRONG_FIELDS: dict[str, tuple[Interpolation, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize(("field", "error", "message"), WRONG_FIELDS.values(), ids=WRONG_FIELDS)
-def test_a_t_string_interpolates_items_alone(
-    field: Interpolation, error: type[Exception], message: str
-) -> None:
+def test_a_t_string_interpolates_items_alone(field: Interpolation, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message) as caught:
         Template.from_tstring(TString(("Do: ", ""), (field,)))
     assert "SECRET" not in str(caught.value)

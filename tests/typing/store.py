@@ -19,9 +19,7 @@ class Ticket(ContextType): ...
 def steer(item: ContextItem[Instruction]) -> None: ...
 
 
-def the_class_given_is_the_parameter_of_the_item(
-    store: ContextStore, result: dict[str, object], text: str
-) -> None:
+def the_class_given_is_the_parameter_of_the_item(store: ContextStore, result: dict[str, object], text: str) -> None:
     order = store.add(ToolOutput, result, source="tool:orders")
     assert_type(order, ContextItem[ToolOutput])
     assert_type(store.add(Ticket, text, source="tool:desk"), ContextItem[Ticket])
@@ -47,9 +45,7 @@ def a_promotion_gives_the_type_that_it_names(store: ContextStore, order: Context
     store.promote("text", Evidence)  # expect-error: mypy, pyright
 
 
-def an_instruction_is_a_literal_or_a_template(
-    store: ContextStore, order: ContextItem[ToolOutput], name: str
-) -> None:
+def an_instruction_is_a_literal_or_a_template(store: ContextStore, order: ContextItem[ToolOutput], name: str) -> None:
     rules = store.instruct("Answer from the current order.")
     assert_type(rules, ContextItem[Instruction])
     steer(rules)

@@ -40,9 +40,7 @@ class Entry:
 
 
 PACKERS: tuple[Entry, ...] = (
-    Entry(
-        "reference", "sort by score, counts remembered", "reference", "Greedy", note="no checks, no manifest"
-    ),
+    Entry("reference", "sort by score, counts remembered", "reference", "Greedy", note="no checks, no manifest"),
     Entry(
         "ctxbudgeter",
         "ctxbudgeter ContextPack",

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from packers.protocol import Packer, Request
-from rung import ContextItem, ContextStore, Evidence, PolicySet, SourcePolicy, default_policy
 from vocabulary import count
 from workload import Candidate
 
+from packers.protocol import Packer, Request
+from rung import ContextItem, ContextStore, Evidence, PolicySet, SourcePolicy, default_policy
 from rung.tokens import CallableTokenizer
 
 

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from vocabulary import count
+
 from peers.protocol import Adapter, Message
 from rung import Assistant, ContextStore, ToolCall, ToolOutput, User
 from rung.policy.rules import HistoryRule
 from rung.tokens import CallableTokenizer
-from vocabulary import count
 
 
 class Session(Adapter):

@@ -376,4 +376,4 @@ class Earlier(msgspec.Struct, frozen=True, kw_only=True):
 
 def labels_of(exchanges: Sequence[Exchange]) -> frozenset[Labels]:
     """The distinct labels of some exchanges."""
-    return frozenset().union(*(exchange.labels for exchange in exchanges))
+    return frozenset(labels for exchange in exchanges for labels in exchange.labels)

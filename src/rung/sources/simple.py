@@ -56,8 +56,10 @@ class CallableSource(msgspec.Struct, frozen=True):
         values: Iterable[Any] = cast("Iterable[Any]", found) if isinstance(found, list | tuple) else (found,)
         out: list[Draft | ContextItem[Any]] = []
         for value in values:
-            ready = isinstance(value, Draft | ContextItem)
-            out.append(value if ready else Draft(type=self.type, content=value, source=self.name))
+            if isinstance(value, Draft | ContextItem):
+                out.append(cast("Draft | ContextItem[Any]", value))
+            else:
+                out.append(Draft(type=self.type, content=value, source=self.name))
         return out
 
 
