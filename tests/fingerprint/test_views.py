@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from rung.ledger.fingerprint import normalise, views
 from rung.ledger.fingerprint.fold import fold, fold_origins
+from rung.ledger.fingerprint.joint import long_runs
 
 LONG = "this text is long enough to carry forty letters and more"
 
@@ -81,6 +83,13 @@ def test_three_encodings_are_not_undone() -> None:
     for _ in range(3):
         text = base64.b64encode(text.encode()).decode()
     assert not any(fold(LONG) in view.text for view in views(text))
+
+
+@given(st.text("ab", max_size=200), st.sampled_from((15, 16, 24, 40)))
+def test_long_runs_are_all_found(text: str, least: int) -> None:
+    marks = bytes(1 if char == "a" else 0 for char in text.replace("b", "aaaaaaab"))
+    expected = [m.span() for m in re.finditer(b"\x01{%d,}" % least, marks)]
+    assert long_runs(marks, least) == expected
 
 
 def test_views_do_not_depend_on_the_hash_seed() -> None:

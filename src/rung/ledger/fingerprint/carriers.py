@@ -7,8 +7,10 @@ in all texts; the rest only where these are text.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +28,7 @@ _FEW = 8
 _MANY = 256
 _TRIED = 32
 _FARTHEST = 4096
-_WRAPPED = 16
+_WRAPPED = 24
 _GAP = 8
 _TOKEN_BYTES = bytes(1 if chr(byte).isalnum() or chr(byte) in "-_" else 0 for byte in range(128)) + bytes(128)
 _JOINT = b"////z____"
@@ -55,22 +57,22 @@ def _url_safe_pieces(texts: Sequence[bytes], least: int) -> tuple[list[int], lis
     In a hyphen of prose the other alphabet would find nothing, at the price of looking at everything twice.
     """
     joined = b"\n".join(texts)
-    ends = np.cumsum(np.fromiter((len(text) + 1 for text in texts), dtype=np.int64, count=len(texts)))
-    starts, stops = long_runs(joined.translate(_TOKEN_BYTES), _WRAPPED)
+    ends = list(accumulate(len(text) + 1 for text in texts))
     owners: list[int] = []
     pieces: list[bytes] = []
-    of_token = np.searchsorted(ends, starts, side="right").tolist()
-    at = 0
-    while at < len(starts):
-        last, owner = at, of_token[at]
-        while last + 1 < len(starts) and starts[last + 1] - stops[last] <= _GAP and of_token[last + 1] == owner:
-            last += 1
-        # What is wrapped ends with a shorter line.
-        piece = joined[int(starts[at]) : min(int(stops[last]) + _GAP + _WRAPPED, int(ends[owner]) - 1)]
-        if len(piece) >= least and (b"-" in piece or b"_" in piece):
-            owners.append(owner)
-            pieces.append(piece)
-        at = last + 1
+    stretch: tuple[int, int, int] | None = None
+    for start, end in (*long_runs(joined.translate(_TOKEN_BYTES), _WRAPPED), (len(joined), len(joined))):
+        owner = bisect_right(ends, start)
+        if stretch and owner == stretch[0] and start - stretch[2] <= _GAP:
+            stretch = (owner, stretch[1], end)
+            continue
+        if stretch:
+            # What is wrapped ends with a shorter line.
+            piece = joined[stretch[1] : min(stretch[2] + _GAP + _WRAPPED, ends[stretch[0]] - 1)]
+            if len(piece) >= least and (b"-" in piece or b"_" in piece):
+                owners.append(stretch[0])
+                pieces.append(piece)
+        stretch = (owner, start, end)
     return owners, pieces
 
 

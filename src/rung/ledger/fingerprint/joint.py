@@ -7,13 +7,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from .fold import beyond_ascii
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class Joint:
@@ -57,11 +52,23 @@ class Joint:
                     yield index
 
 
-def long_runs(marks: bytes, least: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Starts and ends of the stretches of at least `least` ones among zeros and ones."""
+def long_runs(marks: bytes, least: int) -> list[tuple[int, int]]:
+    """Starts and ends of the stretches of at least `least` (15 or more) ones among zeros and ones."""
     import numpy as np
 
-    zeros = np.flatnonzero(np.frombuffer(marks, dtype=np.uint8) == 0)
-    bounds = np.concatenate(([-1], zeros, [len(marks)]))
-    long = np.flatnonzero(np.diff(bounds) > least)
-    return bounds[long] + 1, bounds[long + 1]
+    # Such a stretch fills this many words of eight bytes one after another.
+    words = np.frombuffer(marks, dtype="<u8", count=len(marks) // 8) == 0x0101010101010101
+    full = words
+    for step in range(1, (least - 7) // 8):
+        full = full[:-1] & words[step:]
+    found: list[tuple[int, int]] = []
+    end = 0
+    for at in (np.flatnonzero(full) * 8).tolist():
+        if at < end:
+            continue
+        start = marks.rfind(b"\0", end, at) + 1 or end
+        end = marks.find(b"\0", at)
+        end = len(marks) if end < 0 else end
+        if end - start >= least:
+            found.append((start, end))
+    return found

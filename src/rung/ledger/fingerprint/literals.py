@@ -107,7 +107,7 @@ def with_literals(joint: Joint) -> dict[int, set[Kind]]:
     note("email", joint.holders(b"@"))
     note("iban", joint.holders(b"aa00", data.translate(_LETTER_OR_DIGIT)))
     note("hex", joint.holders(b"\x01" * HEX_DIGITS, data.translate(_HEX_BYTES)))
-    note("token", map(joint.owner, long_runs(data.translate(_WORD_BYTES), TOKEN_LENGTH)[0].tolist()))
+    note("token", (joint.owner(a) for a, _ in long_runs(data.translate(_WORD_BYTES), TOKEN_LENGTH)))
     numbers = _spans(data.translate(_DIGIT_BYTES), NUMBER_DIGITS)
     note("number", (joint.owner(a) for a, b in numbers if len(data[a:b].translate(None, _NO_DIGITS)) >= NUMBER_DIGITS))
     for owner in joint.speakers(_UNSEEN):
@@ -158,8 +158,7 @@ def _ascii_literals(text: str, kinds: Collection[Kind]) -> list[Literal]:
         for start, end in _spans(data.translate(_HEX_BYTES), HEX_DIGITS):
             found += _hexes(text, start, end)
     if "token" in kinds:
-        starts, ends = long_runs(data.translate(_WORD_BYTES), TOKEN_LENGTH)
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        for start, end in long_runs(data.translate(_WORD_BYTES), TOKEN_LENGTH):
             found += _tokens(text, start, end)
     return sorted(found, key=lambda literal: (literal.span[0], -literal.span[1]))
 
