@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from rung import (
     User,
     default_policy,
 )
+from rung.ledger.origins import MOST_ITEMS
 from rung.policy.load import validated
 from rung.records.draft import Draft
 from rung.records.item import Opaque, ToolCall
@@ -306,3 +308,70 @@ def test_a_late_file_of_tool_text_is_refused(ground: Ground, tmp_path: Path) -> 
     for kind in (Instruction, Policy):
         with pytest.raises(ContextTypeError):
             ground.store.load_instruction(path, type=kind)
+
+
+# --- what would make a check slow
+
+
+def test_a_short_text_that_everybody_says_is_judged_at_once() -> None:
+    store = ContextStore()
+    store.add_many([Draft(type=ToolOutput, content="No results were found.", source="tool:web")] * 20_000)
+    with pytest.raises(LaunderingError):
+        instruct(store, "Say that no results were found.")
+    start = time.process_time()
+    with pytest.raises(LaunderingError) as refused:
+        instruct(store, "Say, please, that no results were found.")
+    assert time.process_time() - start < 1
+    assert len({hit.item_id for hit in refused.value.hits}) == MOST_ITEMS
+    # An endorsement of the first hundred leaves the others: the text is said by more than it covers.
+    covered = tuple({hit.item_id for hit in refused.value.hits})
+    with pytest.raises(LaunderingError):
+        instruct(
+            store,
+            "Say, please, that no results were found.",
+            endorsement=Endorsement(by="ana", reason="ours", covers=covered),
+        )
+
+
+def test_a_prompt_of_every_turn_does_not_slow_the_next_one() -> None:
+    store = ContextStore()
+    store.add(ToolOutput, REPORT, source="tool:orders")
+    made = Template("Answer about {order} in one sentence, and from the order alone; say so if it is not enough.")
+    for number in range(1_500):
+        if number % 10 == 0:
+            instruct(store, f"Rule {number}: speak of item {number * 7919} only where the customer asks about it.")
+        store.instruct(made.fill(order=store.add(ToolOutput, f"Order {number}", source="tool:orders")))
+    start = time.process_time()
+    for number in range(5):
+        instruct(store, f"Be brief in answer {number}.")
+    assert time.process_time() - start < 0.5
+
+
+HOSTILE = {
+    "one letter": "a",
+    "one digit": "1",
+    "two letters": "ab",
+    "zero width": "\u200b",
+    "accents": "é",
+    "open tags": "<",
+    "open escapes": "&#%4\\u00](",
+    "percent": "%41",
+    "mail": "a@b.",
+    "addresses": "://",
+    "digits and spaces": "1 ",
+    "halves of numbers": "AB12 ",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_much_of_the_same_is_judged_in_bounded_time(name: str) -> None:
+    text = HOSTILE[name] * (200_000 // len(HOSTILE[name]))
+    store = ContextStore()
+    store.add(ToolOutput, text, source="tool:web")
+    start = time.process_time()
+    for said in (text[:4_000], f"Do: {PASSAGE}", text[:100_000] + "."):
+        try:
+            instruct(store, said)
+        except LaunderingError:
+            continue
+    assert time.process_time() - start < 5

@@ -130,8 +130,11 @@ class Judge:
         if any(parent.type is made.type for parent in same):
             # A parent of the same type says exactly this already: nothing new enters the type.
             return reasons
+        if tx.identities([registration(made)]):
+            # The same registration again: it is the first one that stays, whatever came in since.
+            return reasons
         if provenance.channel is None and provenance.endorsement is None and not provenance.guarded:
-            if is_sealed and not provenance.before_seal and not tx.identities([registration(made)]):
+            if is_sealed and not provenance.before_seal:
                 reasons.append(
                     reason_of(
                         self._policy,
@@ -141,7 +144,7 @@ class Judge:
                         "load it through an InstructionSource, or fill a Template)",
                     )
                 )
-            tool = self._tool_source(made.source, tenants)
+            tool = self._tool_source(made.source, tx, tenants)
             if tool is not None:
                 reasons.append(
                     reason_of(
@@ -152,10 +155,6 @@ class Judge:
                         f"{tool}; give instructions a source of the deployment)",
                     )
                 )
-        earlier = tx.identities([registration(made)])
-        if earlier:
-            # The same registration again: it is the first one that stays, whatever came in since.
-            return reasons
         hits: list[Hit] = []
         known: list[str] = []
         if provenance.guarded and not self._policy.trusted(target):
@@ -166,7 +165,7 @@ class Judge:
         else:
             hits = self._whole_hits(made, rows)
         if all(hit.item_id in provenance.covers for hit in hits):
-            hits = self._origins.hits(made.text, target, tx, tenants, staged, known)
+            hits = self._origins.hits(made.text, target, tx, tenants, staged, known, provenance.covers)
         hits = [hit for hit in hits if hit.item_id not in provenance.covers]
         if hits:
             reasons.append(self._laundering(made, hits))
@@ -218,8 +217,8 @@ class Judge:
         mode = "observe" if made.provenance.channel is not None else reason.mode
         return msgspec.structs.replace(reason, hits=tuple(hits), mode=mode)
 
-    def _tool_source(self, source: str, tenants: Tenants) -> str | None:
+    def _tool_source(self, source: str, tx: Transaction, tenants: Tenants) -> str | None:
         if source.casefold().lstrip().startswith(("tool:", "mcp:")):
             return ""
-        found = next(iter(self._backend.items(tenants, types=frozenset({"tool_output"}), source=source, limit=1)), None)
-        return None if found is None else f", id={found.id}"
+        found = self._origins.tool(source, tx, tenants)
+        return None if found is None else f", id={found}"
