@@ -67,6 +67,8 @@ class Judge:
         if asked:
             known = tx.origins([made.key for made in asked], tenants)
         broken: list[tuple[Prepared | Draft, Reason]] = []
+        if not asked and not any(made.protected for made in prepared):
+            return broken
         staged = Staged()
         for place, made in enumerate(prepared):
             rows = (*known.get(made.key, ()), *staged.rows(made.key))
