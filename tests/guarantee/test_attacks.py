@@ -22,6 +22,7 @@ from rung import (
     InstructionSource,
     LaunderingError,
     Policy,
+    PolicyError,
     RungError,
     ScopeError,
     Template,
@@ -308,6 +309,17 @@ def test_a_late_file_of_tool_text_is_refused(ground: Ground, tmp_path: Path) -> 
     for kind in (Instruction, Policy):
         with pytest.raises(ContextTypeError):
             ground.store.load_instruction(path, type=kind)
+
+
+# --- policies
+
+
+@pytest.mark.parametrize("name", ["instruction", "policy"])
+def test_no_policy_leaves_what_steers_unprotected(name: str) -> None:
+    rules = default_policy()
+    weak = msgspec.structs.replace(rules.types[name], protected=False, integrity=80)
+    with pytest.raises(PolicyError, match=f"`types.{name}` is what steers the model"):
+        ContextStore(msgspec.structs.replace(rules, types={**rules.types, name: weak}))
 
 
 # --- what would make a check slow

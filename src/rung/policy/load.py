@@ -239,6 +239,12 @@ def validated(policy: PolicySet) -> PolicySet:
                 "an unguarded path (set `protected = true` or lower its integrity)",
                 path=f"types.{name}.protected",
             )
+        if name in ("policy", "instruction") and not given.protected:
+            raise PolicyError(
+                f"`types.{name}` is what steers the model, and is not protected: an unguarded path "
+                "(set `protected = true`)",
+                path=f"types.{name}.protected",
+            )
         if given.freshness is not None and given.freshness not in policy.freshness:
             raise PolicyError(
                 f"`types.{name}.freshness` names the unknown class `{given.freshness}` "
