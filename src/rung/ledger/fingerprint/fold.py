@@ -147,9 +147,9 @@ def fold(text: str, variant: Variant = "look") -> str:
     return _folded(data, _ROT13_TABLE if variant == "rot13" else _PLAIN_TABLE).decode("utf-8")
 
 
-def fold_ascii(text: str) -> bytes:
-    """The fold of an ASCII text as bytes."""
-    return _folded(text.encode("ascii"), _PLAIN_TABLE)
+def fold_ascii(data: bytes) -> bytes:
+    """The fold of an ASCII text, as bytes."""
+    return _folded(data, _PLAIN_TABLE)
 
 
 def _folded(data: bytes, table: bytes) -> bytes:

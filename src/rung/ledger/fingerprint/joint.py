@@ -12,19 +12,19 @@ from .fold import beyond_ascii
 
 
 class Joint:
-    """Texts joined by line feeds, one before the first too; `data` has a `?` for what is not ASCII."""
+    """Texts joined by line feeds, one before the first too; `parts` and `data` have a `?` for what is not ASCII."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
-        self.text = "\n".join(("", *texts))
-        self.data = self.text.encode("ascii", "replace")
+        self.parts = [text.encode("ascii", "replace") for text in texts]
+        self.data = b"\n".join((b"", *self.parts))
         # Place in the joint text of the line feed after each text.
         self._ends = list(accumulate((len(text) + 1 for text in texts), initial=0))[1:]
 
     @cached_property
     def beyond_ascii(self) -> set[str]:
         """The distinct characters of all texts that are not ASCII."""
-        return beyond_ascii(self.text)
+        return beyond_ascii("".join([text for text in self.texts if not text.isascii()]))
 
     def owner(self, place: int) -> int:
         """Index of the text that a place in `data` belongs to; a line feed belongs to the text after it."""

@@ -95,7 +95,7 @@ def batch(texts: Sequence[str], n: int, first_party: Sequence[str] = ()) -> Batc
     varied = reads_by_case(joint.beyond_ascii)
     for index, text in enumerate(texts):
         if index not in inner and text.isascii():
-            pieces.append(fold_ascii(text))
+            pieces.append(fold_ascii(joint.parts[index]))
             owners.append(index)
             continue
         for layer in inner.get(index) or (Layer(text),):

@@ -95,24 +95,18 @@ def inner_layers(joint: Joint, n: int, encoded: Collection[int] | None = None) -
 
     `encoded` names the texts that carry encoded runs, where that is known already.
     """
-    found: dict[int, list[Layer]] = {}
-    data: list[bytes] = []
-    owners: list[tuple[int, int]] = []
-    differing = may_differ(joint)
-    is_wide = any(map(is_full_width, joint.beyond_ascii))
-    for index, text in enumerate(joint.texts):
-        if index in differing:
-            found[index] = list(contextual(Layer(text)))
-        if encoded is None or index in encoded:
-            if index in differing or is_wide:
-                inner = [layer.text for layer in found.get(index, ())] or [text]
-                data += map(ascii_text, inner)
-                owners += ((index, place) for place in range(len(inner)))
-            else:
-                data.append(text.encode("ascii", "replace"))
-                owners.append((index, 0))
+    found = {index: list(contextual(Layer(joint.texts[index]))) for index in sorted(may_differ(joint))}
+    # By text and place among its layers; a full-width letter is the one that is not ASCII and may be part of a run.
+    if not found and encoded is None and not any(map(is_full_width, joint.beyond_ascii)):
+        data, owners = joint.parts, None
+    else:
+        chosen = range(len(joint.texts)) if encoded is None else sorted(encoded)
+        owners = [(index, place) for index in chosen for place in range(len(found.get(index, (None,))))]
+        data = [
+            ascii_text(found[index][place].text if index in found else joint.texts[index]) for index, place in owners
+        ]
     for at in sorted(carriers(data, n)):
-        index, place = owners[at]
+        index, place = owners[at] if owners else (at, 0)
         layers = found.setdefault(index, [Layer(joint.texts[index])])
         layers += _below(layers[place], n, {known.text for known in layers})
     return found
