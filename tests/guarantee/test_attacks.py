@@ -349,8 +349,8 @@ def test_a_prompt_of_every_turn_does_not_slow_the_next_one() -> None:
     store = ContextStore()
     store.add(ToolOutput, REPORT, source="tool:orders")
     made = Template("Answer about {order} in one sentence, and from the order alone; say so if it is not enough.")
-    for number in range(1_500):
-        if number % 10 == 0:
+    for number in range(800):
+        if number % 5 == 0:
             instruct(store, f"Rule {number}: speak of item {number * 7919} only where the customer asks about it.")
         store.instruct(made.fill(order=store.add(ToolOutput, f"Order {number}", source="tool:orders")))
     start = time.process_time()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rung.ledger.fingerprint import FingerprintIndex
 
 _BATCH = 1_000
+_FEW = 64
 _SLOT = re.compile(r"\{[^\W\d]\w*\}")
 
 
@@ -85,6 +86,9 @@ class _Kept:
 
     def sharing(self, text: str) -> dict[str, int]:
         """The texts that share a run with this one, and since when they are held."""
+        if len(self._texts) <= _FEW:
+            # To read the text once more costs more than to look at them all.
+            return self.all()
         found = {run.doc for run in self._index.find(text, self._texts.__getitem__)}
         return self._since(sorted(found))
 
