@@ -33,7 +33,7 @@ def test_a_change_of_instructions_is_named() -> None:
     assert second.manifest.prefix.share < 0.5
 
 
-def test_a_clock_does_not_change_the_beginning() -> None:
+def test_d_cache_prefix_01_a_clock_does_not_change_the_beginning() -> None:
     moments = itertools.count()
     store = ContextStore(clock=lambda: datetime(2026, 9, 9, 15, tzinfo=UTC) + timedelta(seconds=14 * next(moments)))
     rules, question = store.instruct("You are a helper."), store.user("?")
@@ -45,7 +45,7 @@ def test_a_clock_does_not_change_the_beginning() -> None:
     assert first.request["messages"][1] != second.request["messages"][1]
 
 
-def test_the_same_memories_in_any_order_give_the_same_bytes() -> None:
+def test_d_cache_prefix_03_the_same_memories_in_any_order_give_the_same_bytes() -> None:
     store = ContextStore()
     rules, question = store.instruct("Answer."), store.user("?")
     memories = [store.add(Memory, f"memory {name}", source="crm", key=name) for name in "abcd"]
@@ -56,7 +56,7 @@ def test_the_same_memories_in_any_order_give_the_same_bytes() -> None:
     assert len(requests) == 1
 
 
-def test_tools_in_any_order_give_the_same_bytes() -> None:
+def test_d_cache_prefix_02_tools_in_any_order_give_the_same_bytes() -> None:
     store = ContextStore()
     items = [store.instruct("Answer."), store.user("?")]
     tools = [
@@ -69,7 +69,7 @@ def test_tools_in_any_order_give_the_same_bytes() -> None:
     assert one.manifest.totals.tools > 0
 
 
-def test_the_history_is_cut_a_few_times_only() -> None:
+def test_d_cache_prefix_04_the_history_is_cut_a_few_times_only() -> None:
     store = ContextStore()
     view = store.scope(session="s")
     rules = store.instruct("Answer.")

@@ -213,7 +213,7 @@ def test_the_same_inputs_give_the_same_bytes_in_another_process() -> None:
     assert len(outputs) == 1
 
 
-def test_an_oversized_item_does_not_end_the_fill() -> None:
+def test_d_budget_04_an_oversized_item_does_not_end_the_fill() -> None:
     store = ContextStore(policy(kb=SourcePolicy(max_tokens=300)))
     rules = store.instruct("Answer.")
     sizes = {"r1": 10, "r2": 400, "r3": 8, "r4": 9, "r5": 7}
