@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from rung.gather import compile_context
     from rung.ledger.channels import Endorsement, InstructionSource
+    from rung.ledger.entries import ContextTypeWarning
     from rung.policy.decision import Refusal
     from rung.policy.load import default_policy, explain, load_policy
     from rung.policy.rules import (
@@ -71,6 +72,7 @@ _HOME = {
     "ContextStore": "rung.store",
     "ContextType": "rung.records.types",
     "ContextTypeError": "rung.errors",
+    "ContextTypeWarning": "rung.ledger.entries",
     "Draft": "rung.records.draft",
     "Endorsement": "rung.ledger.channels",
     "Evidence": "rung.records.types",
@@ -132,6 +134,7 @@ __all__ = [
     "ContextStore",
     "ContextType",
     "ContextTypeError",
+    "ContextTypeWarning",
     "Draft",
     "Endorsement",
     "Evidence",
