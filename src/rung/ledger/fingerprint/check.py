@@ -21,8 +21,7 @@ from .views import Normalised, views_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .hashing import Keys
-    from .levels import Levels
+    from .levels import Level, Levels
 
 _MANY = 16
 
@@ -117,7 +116,7 @@ class Check:
         self._literal = set(self._by_literals(values[0])) - values[1]
         return sorted(self._nominated.keys() | self._short | self._literal)
 
-    def _by_grams(self, number: int, levels: list[Keys], removed: frozenset[int]) -> None:
+    def _by_grams(self, number: int, levels: list[Level], removed: frozenset[int]) -> None:
         windows, cover = self._reading.windows[number], self._covers[number]
         hashes = every_gram(windows.data, self._k)
         # From which document on every window around a gram is held: the latest of its surroundings.
@@ -144,7 +143,7 @@ class Check:
             where = tuple(order[firsts[found]].tolist()) if is_clear else None
             self._nominated.setdefault(doc, []).append(_Nomination(number, where))
 
-    def _by_shorts(self, levels: list[Keys]) -> Iterator[int]:
+    def _by_shorts(self, levels: list[Level]) -> Iterator[int]:
         if levels:
             for view in self._reading.views:
                 starts, ends = _short_places(view, self._n)
@@ -152,7 +151,7 @@ class Check:
                     hashes = distinct(substrings(codes(view.text), starts, ends))
                     yield from np.unique(matches(levels, hashes)[1]).tolist()
 
-    def _by_literals(self, levels: list[Keys]) -> Iterator[int]:
+    def _by_literals(self, levels: list[Level]) -> Iterator[int]:
         if levels and self._reading.literals:
             found = {of_literal(literal.kind, literal.value) for literal in self._reading.literals}
             hashes = np.array(sorted(found), dtype=np.uint64)
