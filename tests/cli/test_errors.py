@@ -148,12 +148,21 @@ def test_an_interrupt_ends_it_without_a_traceback(project: Path) -> None:
         "sys.argv = ['rung', 'compile', 'x']\n"
         "main()\n"
     )
-    run = subprocess.Popen(
-        [COMMAND[0], "slow.py"], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert run.stderr is not None
-    assert run.stderr.readline() == "waiting\n"
-    time.sleep(0.2)
-    run.send_signal(signal.SIGINT)
-    _, told = run.communicate(timeout=60)
+    with subprocess.Popen(
+        [COMMAND[0], "slow.py"],
+        cwd=project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Whoever runs the tests in the background has them ignore interrupts, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
+    ) as run:
+        try:
+            assert run.stderr is not None
+            assert run.stderr.readline() == "waiting\n"
+            time.sleep(0.2)
+            run.send_signal(signal.SIGINT)
+            _, told = run.communicate(timeout=60)
+        finally:
+            run.kill()
     assert (run.returncode, told) == (130, "rung: interrupted\n")
