@@ -452,4 +452,4 @@ def test_unsealed_such_a_text_passes_and_the_docs_say_so() -> None:
     store.add(ToolOutput, REPORT, source="tool:orders")
     for evasion in (UNSEEN["paraphrased"], UNSEEN["translated"], UNSEEN["base32"]):
         assert store.instruct(evasion(PASSAGE, random.Random(1))).type is Instruction  # type: ignore[arg-type, unused-ignore]
-    assert store.instruct(PASSAGE[:30]).type is Instruction  # type: ignore[arg-type, unused-ignore]
+    assert store.instruct(PASSAGE[:22]).type is Instruction  # type: ignore[arg-type, unused-ignore]
