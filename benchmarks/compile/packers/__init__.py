@@ -40,6 +40,7 @@ class Entry:
 
 
 PACKERS: tuple[Entry, ...] = (
+    Entry("rung", "rung ContextStore.compile", "rung_packer", "Rung", "rung"),
     Entry("reference", "sort by score, counts remembered", "reference", "Greedy", note="no checks, no manifest"),
     Entry(
         "ctxbudgeter",
