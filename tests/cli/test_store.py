@@ -67,6 +67,8 @@ def test_it_moves_to_another_file_with_its_log(kept: Path, tmp_path: Path) -> No
 def test_a_persons_data_is_erased_and_expired_items_are_swept(kept: Path) -> None:
     assert "erased 1 items" in rung("store", "erase", kept, "--subject", "u7").stdout
     assert "erased 0 expired items" in rung("store", "sweep", kept).stdout
+    assert "unused space is given back" in rung("store", "vacuum", kept).stdout
+    assert "0 problems" in rung("store", "verify", kept).stdout
     stats = rung("store", "stats", kept).stdout
     assert "memory" not in stats
     assert "1  erased, of all tenants" in stats

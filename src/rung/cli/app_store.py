@@ -86,6 +86,14 @@ def store_sweep(where: Where, config: Policy = None) -> None:
     sweep(where, echo=typer.echo, config=config)
 
 
+@store_app.command("vacuum")
+def store_vacuum(where: Where, config: Policy = None) -> None:
+    """Give unused space back, and remove what erased items left behind in files."""
+    from rung.cli.store import vacuum
+
+    vacuum(where, echo=typer.echo, config=config)
+
+
 @store_app.command("turns")
 def store_turns(where: Where, tenant: Tenant = None, config: Policy = None) -> None:
     """List the recorded turns; with `rung store turn` one of them in full."""

@@ -118,6 +118,13 @@ def sweep(where: str, *, echo: Echo, config: Path | None = None) -> None:
     echo(f"erased {sum(map(len, swept.values()))} expired items")
 
 
+def vacuum(where: str, *, echo: Echo, config: Path | None = None) -> None:
+    """Give unused space back."""
+    with existing(where, None, config) as store:
+        maintenance.vacuum(core(store)[0].backend)
+    echo(f"{where}: unused space is given back")
+
+
 def turns(where: str, tenant: str | None, *, echo: Echo, config: Path | None = None) -> None:
     """Print a line for each recorded turn, oldest first."""
     with existing(where, tenant, config) as store:
