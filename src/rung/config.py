@@ -279,6 +279,7 @@ def _feed(name: str, what: object, path: object, index: object, always: object, 
         )
     return Feed(
         name=name,
+        # One of KINDS, checked above; a type checker sees `object`.
         kind=what,  # type: ignore[arg-type]
         path=full,
         index=None if index is None else folder / str(index),

@@ -47,6 +47,8 @@ class Arguments:
 class Calls(Scope):
     """Evaluates calls."""
 
+    # Abstract here: the class that builds on this one gives them.
+
     def build(self, node: ast.expr, parts: Sequence[tuple[Value, ast.expr | None]], how: str, words: str = "") -> Value:
         raise NotImplementedError
 

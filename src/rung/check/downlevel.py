@@ -51,6 +51,7 @@ class Downleveled:
 
     def restore(self, tree: ast.Module) -> ast.Module:
         """Turns the lists back into f-strings; a t-string stays apart from text."""
+        # A NodeTransformer that keeps the root returns what it was given; typeshed says Any.
         return _Restore(self.strings).visit(tree)  # type: ignore[no-any-return]
 
 

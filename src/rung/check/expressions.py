@@ -179,6 +179,8 @@ class Expressions(Calls):
                 self.eval(test)
                 self.narrow(test)
 
+    # Abstract here: the class that builds on this one gives them.
+
     def narrow(self, test: ast.expr) -> None:
         raise NotImplementedError
 

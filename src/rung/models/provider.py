@@ -232,7 +232,7 @@ class ProviderModel:
             client = self._clients[loop] = self._make(api_key=self._secret(), **options)
         return client
 
-    # What differs between providers.
+    # What differs between providers: abstract here, each provider gives its own.
 
     def _package(self) -> Any:
         raise NotImplementedError
