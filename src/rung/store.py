@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar, Unpack, 
 
 import msgspec
 
-from rung.compiler.facts import FactsCache
+from rung.compiler.candidates import CandidateCache
 from rung.compiler.pasts import PastCache
 from rung.errors import ConfigError, ContextTypeError, InputError, ScopeError, names
 from rung.ledger import lineage
@@ -51,7 +51,7 @@ class _Core(msgspec.Struct, frozen=True, kw_only=True):
     types: Mapping[str, type[ContextType]]
     channels: dict[str, InstructionSource]
     pasts: PastCache
-    facts: FactsCache
+    candidates: CandidateCache
 
 
 class ContextStore:
@@ -106,7 +106,7 @@ class ContextStore:
             types=known,
             channels=channels,
             pasts=PastCache(),
-            facts=FactsCache(),
+            candidates=CandidateCache(),
         )
         self._reach = Reach()
         self._sealed_at: int | None = None
@@ -658,7 +658,7 @@ class ContextStore:
                 f"(one of {names(Options.__struct_fields__, 24)})",
                 field="options",
             ) from None
-        return compile_items(self._core.ledger, self._reach, given, made, self._core.pasts, self._core.facts)
+        return compile_items(self._core.ledger, self._reach, given, made, self._core.pasts, self._core.candidates)
 
     def record(self, turn: Turn) -> None:
         """Keep a turn's manifest, so that it can be asked about later."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -20,26 +21,31 @@ def admit(plan: Plan) -> Plan:
     """
     verdicts: dict[Labels, str | None] = {}
     allowed = None if plan.intent is None else frozenset(plan.intent.sources)
-    out: list[Candidate] = []
-    for candidate in plan.candidates:
-        item = candidate.item
-        labels = item.labels
-        if labels not in verdicts:
-            verdicts[labels] = _unreadable(plan, labels)
-        reason, params = verdicts[labels], _NONE
+    revoked = plan.revoked
+    changed: dict[int, Candidate] = {}
+    last: Labels | None = None
+    verdict: str | None = None
+    for number, candidate in enumerate(plan.candidates):
+        facts = candidate.facts
+        labels = facts.labels
+        if labels is not last:
+            if labels not in verdicts:
+                verdicts[labels] = _unreadable(plan, labels)
+            last, verdict = labels, verdicts[labels]
+        reason, params = verdict, _NONE
         if reason == "above_clearance" and candidate.place in _OWN and labels.sensitivity <= Sensitivity.INTERNAL:
             reason = None
-        if item.id in plan.revoked:
+        if revoked and candidate.item.id in revoked:
             reason = "revoked"
         elif reason is None and candidate.place == "context":
-            minimum = candidate.facts.rules.min_score
-            if allowed is not None and item.source not in allowed:
+            minimum = facts.rules.min_score
+            if allowed is not None and candidate.item.source not in allowed:
                 reason = "not_in_intent"
             elif minimum is not None and candidate.score is not None and candidate.score < minimum:
                 reason, params = "below_score", {"minimum": minimum}
-        out.append(candidate if reason is None else candidate.out("excluded", reason, **params))
-    _require(out)
-    return plan.with_(tuple(out))
+        if reason is not None:
+            changed[number] = candidate.out("excluded", reason, **params)
+    return _changed(plan, changed)
 
 
 _NONE: dict[str, Any] = {}
@@ -67,16 +73,29 @@ def refresh(plan: Plan) -> Plan:
         return plan
     now = plan.now.timestamp()
     future = now + plan.policy.limits.clock_skew
-    out = list(plan.candidates)
-    for number, candidate in enumerate(out):
+    invalidated = plan.invalidated
+    changed: dict[int, Candidate] = {}
+    for number, candidate in enumerate(plan.candidates):
         facts = candidate.facts
+        if now < facts.stale_from and facts.seen <= future and not invalidated:
+            continue
         if candidate.state is not None or candidate.place not in ("context", "summary"):
             continue
-        if now >= facts.stale_from or candidate.item.id in plan.invalidated:
-            out[number] = _aged(plan, candidate)
+        if now >= facts.stale_from or candidate.item.id in invalidated:
+            changed[number] = _aged(plan, candidate)
         elif facts.seen > future:
-            out[number] = msgspec.structs.replace(candidate, params={**candidate.params, "clock_skew": True})
-    _require(out)
+            changed[number] = msgspec.structs.replace(candidate, params={**candidate.params, "clock_skew": True})
+    return _changed(plan, changed)
+
+
+def _changed(plan: Plan, changed: Mapping[int, Candidate]) -> Plan:
+    """The plan with these candidates, by their numbers, in the place of the old ones."""
+    if not changed:
+        return plan
+    _require(changed.values())
+    out = list(plan.candidates)
+    for number, candidate in changed.items():
+        out[number] = candidate
     return plan.with_(tuple(out))
 
 
@@ -93,7 +112,7 @@ def _aged(plan: Plan, candidate: Candidate) -> Candidate:
     return candidate.out("stale", found.state, **params)
 
 
-def _require(candidates: list[Candidate]) -> None:
+def _require(candidates: Iterable[Candidate]) -> None:
     missing = [one for one in candidates if one.required and one.state is not None]
     if missing:
         told = names(f"{one.item.source}/{one.item.id}: {one.reason}" for one in missing)

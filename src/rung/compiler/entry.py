@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
@@ -13,14 +13,15 @@ from rung.assembly.messages import ToolSchema
 from rung.assembly.targets import Target
 from rung.assembly.targets import target as target_of
 from rung.compiler.admit import admit, refresh
+from rung.compiler.candidates import CandidateCache, candidates
 from rung.compiler.counting import Costs, costs_for
-from rung.compiler.facts import Facts, FactsCache, is_talk
+from rung.compiler.facts import is_talk
 from rung.compiler.fit import fit
 from rung.compiler.labels import label
 from rung.compiler.manifest import Entry
 from rung.compiler.past import Earlier, Past
 from rung.compiler.pasts import PastCache
-from rung.compiler.plan import Candidate, Pass, Place, Plan
+from rung.compiler.plan import Pass, Plan
 from rung.compiler.prefix import prefix
 from rung.compiler.report import report
 from rung.compiler.settle import settle
@@ -45,7 +46,7 @@ class _Caches(NamedTuple):
     """What a store keeps between turns."""
 
     pasts: PastCache
-    facts: FactsCache
+    candidates: CandidateCache
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +109,7 @@ def compile_items(
     items: Iterable[ContextItem[Any]],
     options: Options | None = None,
     pasts: PastCache | None = None,
-    facts: FactsCache | None = None,
+    known: CandidateCache | None = None,
 ) -> Turn:
     """The turn of these items, in the order handed in.
 
@@ -122,7 +123,9 @@ def compile_items(
         BudgetError: what is required does not fit.
     """
     stored = ledger.issued(items, reach)
-    return _compile(ledger, reach, stored, options or Options(), _Caches(pasts or PastCache(), facts or FactsCache()))
+    return _compile(
+        ledger, reach, stored, options or Options(), _Caches(pasts or PastCache(), known or CandidateCache())
+    )
 
 
 def _compile(
@@ -165,12 +168,11 @@ def _passed(
 ) -> Turn:
     policy = options.policy or ledger.policy
     # What is known under the store's own policy does not hold under another.
-    facts = caches.facts if options.policy is None else FactsCache()
-    plan = _plan(ledger, reach, stored, options, policy, past, facts)
+    known = caches.candidates if options.policy is None else CandidateCache()
+    plan = _plan(ledger, reach, stored, options, policy, past, known)
     for step in _PASSES:
         plan = step(plan)
-    plan = fit(plan, costs)
-    prompt, request, manifest = report(plan, costs)
+    prompt, request, manifest = report(fit(plan, costs), costs)
     mode = options.verify or os.environ.get("RUNG_VERIFY", "fast")
     if options.previous is not None:
         manifest = msgspec.structs.replace(manifest, prefix=prefix(options.previous, prompt, manifest, costs))
@@ -215,7 +217,7 @@ def _plan(
     options: Options,
     policy: PolicySet,
     past: Earlier | None,
-    facts: FactsCache,
+    cache: CandidateCache,
 ) -> Plan:
     intent = options.intent
     rules = policy.budget
@@ -229,11 +231,11 @@ def _plan(
     reserve = rules.reserve_output if options.reserve_output is None else options.reserve_output
     window = rules.window if options.window is None else options.window
     available = budget if window is None else max(0, min(budget, window - reserve))
-    candidates = _candidates(stored, options.scores, facts.reader(policy), ledger, reach)
-    ids = [one.item.id for one in candidates]
+    found = candidates(stored, options.scores, cache, policy, partial(ledger.get, reach=reach))
+    items = [one.item for one in found]
     schema = options.response_schema
     return Plan(
-        candidates=candidates,
+        candidates=found,
         policy=policy,
         now=ledger.now(),
         target=options.target,
@@ -250,8 +252,8 @@ def _plan(
         session=reach.session,
         tools=tuple(sorted(options.tools, key=lambda tool: tool.name)),
         response_schema=None if schema is None else (schema[0], _schema_text(schema[1])),
-        invalidated=ledger.invalidated([one.item for one in candidates], reach),
-        revoked=ledger.revoked(ids, reach),
+        invalidated=ledger.invalidated(items, reach),
+        revoked=ledger.revoked([item.id for item in items], reach),
         both=options.both,
         select=options.select,
         cache=options.cache,
@@ -264,61 +266,3 @@ def _plan(
 
 def _schema_text(schema: object) -> str:
     return schema if isinstance(schema, str) else canonical_json(schema, "response_schema")
-
-
-def _candidates(
-    stored: Sequence[ContextItem[Any]],
-    scores: Mapping[str, float],
-    facts_of: Callable[[ContextItem[Any]], Facts],
-    ledger: Ledger,
-    reach: Reach,
-) -> tuple[Candidate, ...]:
-    unique = list({item.id: item for item in stored}.values())
-    request = max((number for number, item in enumerate(unique) if item.type.name == "user"), default=None)
-    if request is None:
-        raise InputError("the turn has no request (add one: store.user(question))", field="items")
-    facts = [facts_of(item) for item in unique]
-    owners = _slot_owners(unique, facts)
-    if owners:
-        shown = {item.id for item in unique}
-        hidden = ledger.get([item_id for item_id in owners if item_id not in shown], reach)
-        unique += hidden
-        facts += [facts_of(item) for item in hidden]
-    out: list[Candidate] = []
-    for number, (item, known) in enumerate(zip(unique, facts, strict=True)):
-        owned = owners.get(item.id, ()) if owners else ()
-        kind = known.place
-        if kind == "context" or owned:
-            place: Place = "context"
-        elif kind == "talk":
-            place = "request" if number == request else "history" if number < request else "after"
-        else:
-            place = "instructions" if kind == "instructions" else "summary"
-        required = bool(owned) or known.rules.always_include or place in ("instructions", "request", "after")
-        out.append(
-            Candidate(
-                item=item,
-                place=place,
-                facts=known,
-                score=scores.get(item.id),
-                required=required,
-                order=number,
-                reason="required" if required else "selected",
-                label=known.label,
-                owners=owned,
-            )
-        )
-    return tuple(out)
-
-
-def _slot_owners(items: Sequence[ContextItem[Any]], facts: Sequence[Facts]) -> dict[str, tuple[str, ...]]:
-    owners: dict[str, tuple[str, ...]] = {}
-    for item, known in zip(items, facts, strict=True):
-        if known.unfilled:
-            raise InputError(
-                f"the template `{item.id}` has unfilled slots: {known.unfilled} (fill them: template.fill(…))",
-                field="items",
-            )
-        for slot in known.slots:
-            owners[slot.item_id] = (*owners.get(slot.item_id, ()), item.id)
-    return owners

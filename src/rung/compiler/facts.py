@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rung.ledger.content import content_key
 from rung.policy.freshness import limit_for
 from rung.policy.rules import PolicySet, SourcePolicy
 from rung.records.item import ContextItem, Slot, body
 
-_KEPT = 300_000
+if TYPE_CHECKING:
+    from rung.assembly.messages import Block
+    from rung.records.labels import Labels
 
 
 class Facts:
@@ -33,17 +33,23 @@ class Facts:
         from_tool: whether a tool said it.
         slots: the places in it that show other items.
         unfilled: the slots of a template that nothing fills.
+        linked: whether it names another that it replaces or was promoted from.
+        plain: whether it stands in the context block and shows no other item.
+        type: the name of its type.
+        labels: its labels; one object for all items of a cache whose labels are equal.
         sizes: what its block costs, by the costs that counted it.
+        block, canonical: its block as it stands in every turn and its place in the context block's order, once known.
     """
 
     __slots__ = (
-        "from_tool", "key", "label", "named", "observed", "place", "promoted", "rules", "seen", "sizes", "slots",
-        "stale_from", "supersedes", "unfilled",
+        "block", "canonical", "from_tool", "key", "label", "labels", "linked", "named", "observed", "place", "plain",
+        "promoted", "rules", "seen", "sizes", "slots", "stale_from", "supersedes", "type", "unfilled",
     )  # fmt: skip
 
-    def __init__(self, item: ContextItem[Any], policy: PolicySet) -> None:
+    def __init__(self, item: ContextItem[Any], policy: PolicySet, labels: Labels | None = None) -> None:
         attrs = dict(item.attrs)
         name = item.type.name
+        self.type = name
         self.rules: SourcePolicy = policy.source(item.source)
         self.place = _place(item)
         self.key = content_key(body(item))
@@ -59,7 +65,12 @@ class Facts:
         self.from_tool = name == "tool_output" or item.source.startswith(("tool:", "mcp:"))
         self.slots = tuple(part for part in item.parts if isinstance(part, Slot))
         self.unfilled = "" if self.slots else attrs.get("slots", "")
+        self.linked = self.supersedes is not None or self.promoted
+        self.plain = self.place == "context" and not self.slots and not self.unfilled
+        self.labels = item.labels if labels is None else labels
         self.sizes: dict[object, int] = {}
+        self.block: Block | None = None
+        self.canonical: tuple[Any, ...] | None = None
 
 
 def _place(item: ContextItem[Any]) -> str:
@@ -79,28 +90,3 @@ def is_talk(item: ContextItem[Any]) -> bool:
 def _label(item: ContextItem[Any], key: bytes) -> str:
     what = item.key.encode() if item.key is not None else key or item.id.encode()
     return blake2b(item.source.encode() + b"\0" + what, digest_size=4).hexdigest()
-
-
-class FactsCache:
-    """The facts of a store's items; bounded, and safe for threads."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[ContextItem[Any], Facts]] = {}
-        self._lock = threading.Lock()
-
-    def reader(self, policy: PolicySet) -> Callable[[ContextItem[Any]], Facts]:
-        """A function from item to facts under the store's own policy."""
-        known = self._known
-
-        def read(item: ContextItem[Any]) -> Facts:
-            held = known.get(item.id)
-            if held is not None and held[0] is item:
-                return held[1]
-            made = Facts(item, policy)
-            with self._lock:
-                if len(known) >= _KEPT:
-                    known.clear()
-                known[item.id] = (item, made)
-            return made
-
-        return read

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from rung.compiler.admit import admit
-from rung.compiler.counting import Costs
+from rung.compiler.counting import Costs, Weighed
 from rung.compiler.facts import Facts
 from rung.compiler.history import chosen, exchanges
 from rung.compiler.keep import Shape
@@ -29,17 +29,27 @@ HISTORY_SHARE = 0.6
 """Of what is left beside the required parts, the most that history takes while context competes with it."""
 
 
-def fit(plan: Plan, costs: Costs) -> Plan:
+class Fitted(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan of which every candidate is decided, those that are in, and the prompt of these with its tokens."""
+
+    plan: Plan
+    alive: Sequence[Candidate]
+    weighed: Weighed
+
+
+def fit(plan: Plan, costs: Costs) -> Fitted:
     """Choose what comes in.
 
     Raises:
         BudgetError: what is required does not fit; it names each required item with its tokens.
     """
     state: dict[str, Candidate] = {}
-    results = [one for one in plan.candidates if one.place == "after" and one.alive]
+    # Nearly all candidates are passages that may come in; what is said of the others is asked of these few.
+    few = [one for one in plan.candidates if one.required or one.place != "context"]
+    results = [one for one in few if one.place == "after" and one.alive]
     if results:
         refer(results, {}, state)
-    base = _fit_summaries(plan, costs, state, _required(plan, costs, state))
+    base = _fit_summaries(plan, few, costs, state, _required(plan, few, costs, state))
     room = plan.available - base
     optional = [one for one in plan.candidates if one.state is None and one.place == "context" and not one.required]
     sizes = [
@@ -48,31 +58,33 @@ def fit(plan: Plan, costs: Costs) -> Plan:
         else _size(one, costs)
         for one in optional
     ]
-    overhead = 0 if _has_required_context(plan) else _context_overhead(costs, optional)
+    overhead = 0 if _has_required_context(few) else _context_overhead(costs, optional)
     wanted = sum(sizes) + (overhead if optional else 0)
-    for_history = _history_shape(plan, costs, room, wanted)
+    for_history = _history_shape(plan, few, costs, room, wanted)
     if plan.past is not None:
-        plan = _fit_past(plan, plan.past, for_history, _session_summary(plan, state))
+        plan = _fit_past(plan, plan.past, for_history, _session_summary(plan, few, state))
+    earlier: list[Candidate] = []
     if plan.window is not None:
         room -= plan.window.cost
     else:
-        room -= _fit_history(plan, costs, state, for_history)
-    earlier = [one for one in plan.candidates if one.place == "history" and one.item.call_id is not None]
+        past = [one for one in plan.candidates if one.place == "history" and one.state is None]
+        room -= _fit_history(past, costs, state, for_history)
+        earlier = [one for one in past if one.item.call_id is not None]
     if results or earlier:
         refer([*earlier, *results], sent_before(plan.window), state)
     room -= overhead if optional else 0
     first = most_valuable(optional, sizes, room) if plan.select == "value" else frozenset[int]()
-    dropped = _fit_context(state, optional, sizes, room, costs, _used_by_source(plan, costs), first)
+    dropped = _fit_context(state, optional, sizes, room, costs, _used_by_source(few, costs), first)
     candidates = plan.candidates
     if state:
         candidates = tuple([state.get(one.item.id, one) for one in candidates])
     return _settle_total(plan.with_(candidates, dropped=dropped), costs)
 
 
-def _fit_summaries(plan: Plan, costs: Costs, state: dict[str, Candidate], base: int) -> int:
+def _fit_summaries(plan: Plan, few: Sequence[Candidate], costs: Costs, state: dict[str, Candidate], base: int) -> int:
     """Take in the summaries that fit beside what is required; what all of it costs."""
-    chosen = [state.get(one.item.id, one) for one in plan.candidates if one.required and one.state is None]
-    for one in plan.candidates:
+    chosen = [state.get(one.item.id, one) for one in few if one.required and one.state is None]
+    for one in few:
         if one.place != "summary" or one.required or one.state is not None:
             continue
         total = costs.prompt(prompt_of(plan, [*chosen, one]))
@@ -86,16 +98,17 @@ def _fit_summaries(plan: Plan, costs: Costs, state: dict[str, Candidate], base: 
 
 def _size(one: Candidate, costs: Costs) -> int:
     """What a candidate's block adds; remembered with its facts where it is shown as in every turn."""
-    if one.attrs or one.text is not None or one.label != one.facts.label:
+    facts = one.facts
+    if one.attrs or one.text is not None or one.label != facts.label:
         return costs.block(quoted(one))
-    size = one.facts.sizes.get(costs)
+    size = facts.sizes.get(costs)
     if size is None:
-        size = one.facts.sizes[costs] = costs.block(quoted(one))
+        size = facts.sizes[costs] = costs.block(quoted(one))
     return size
 
 
-def _has_required_context(plan: Plan) -> bool:
-    return any(one.alive and one.required and one.place == "context" and not one.owners for one in plan.candidates)
+def _has_required_context(few: Sequence[Candidate]) -> bool:
+    return any(one.alive and one.required and one.place == "context" and not one.owners for one in few)
 
 
 def _context_overhead(costs: Costs, optional: Sequence[Candidate]) -> int:
@@ -105,16 +118,16 @@ def _context_overhead(costs: Costs, optional: Sequence[Candidate]) -> int:
     return costs.messages((context_message([first]),)) - costs.block(quoted(first))
 
 
-def _used_by_source(plan: Plan, costs: Costs) -> dict[str, int]:
+def _used_by_source(few: Sequence[Candidate], costs: Costs) -> dict[str, int]:
     used: dict[str, int] = {}
-    for one in plan.candidates:
+    for one in few:
         if one.required and one.state is None and one.place == "context" and not one.owners:
             used[one.item.source] = used.get(one.item.source, 0) + costs.block(quoted(one))
     return used
 
 
-def _required(plan: Plan, costs: Costs, state: dict[str, Candidate]) -> int:
-    required = [one for one in plan.candidates if one.required and one.state is None]
+def _required(plan: Plan, few: Sequence[Candidate], costs: Costs, state: dict[str, Candidate]) -> int:
+    required = [one for one in few if one.required and one.state is None]
     for one in required:
         if one.place in ("context", "after") and one.rules.max_tokens is not None:
             now = state.get(one.item.id, one)
@@ -190,14 +203,14 @@ def _body(one: Candidate) -> str:
     return body(one.item) if one.text is None else one.text
 
 
-def _history_shape(plan: Plan, costs: Costs, room: int, wanted: int) -> Shape:
+def _history_shape(plan: Plan, few: Sequence[Candidate], costs: Costs, room: int, wanted: int) -> Shape:
     """How much history may take, and how it is cut.
 
     Block and head depend on the stable part of the prompt only, and what other candidates want counts in steps of
     an eighth of it, so that a longer question or another passage does not move the cut.
     """
-    rules = [one for one in plan.candidates if one.place == "instructions" and one.state is None]
-    slots = [one for one in plan.candidates if one.owners and one.state is None]
+    rules = [one for one in few if one.place == "instructions" and one.state is None]
+    slots = [one for one in few if one.owners and one.state is None]
     stable = max(1, plan.available - costs.prompt(prompt_of(plan, [*rules, *slots])))
     if plan.history_tokens is not None:
         stable = max(1, min(stable, plan.history_tokens))
@@ -215,9 +228,9 @@ def _history_shape(plan: Plan, costs: Costs, room: int, wanted: int) -> Shape:
     )
 
 
-def _session_summary(plan: Plan, state: Mapping[str, Candidate]) -> Candidate | None:
+def _session_summary(plan: Plan, few: Sequence[Candidate], state: Mapping[str, Candidate]) -> Candidate | None:
     """The summary that stands for the session's older exchanges, where it is in."""
-    found = (state.get(one.item.id, one) for one in plan.candidates if is_of_session(one.item, plan.session))
+    found = (state.get(one.item.id, one) for one in few if is_of_session(one.item, plan.session))
     return next((one for one in found if one.alive), None)
 
 
@@ -249,8 +262,8 @@ def _readable(plan: Plan, window: Window) -> bool:
     return True
 
 
-def _fit_history(plan: Plan, costs: Costs, state: dict[str, Candidate], shape: Shape) -> int:
-    past = exchanges([one for one in plan.candidates if one.place == "history" and one.state is None], costs)
+def _fit_history(history: Sequence[Candidate], costs: Costs, state: dict[str, Candidate], shape: Shape) -> int:
+    past = exchanges(history, costs)
     kept = chosen(past, shape)
     for number, exchange in enumerate(past):
         for one in exchange.members:
@@ -275,16 +288,21 @@ def _fit_context(
     dropped: dict[str, tuple[str, dict[str, Any]]] = {}
     taken: dict[str, int] = {}
     pledged = _pledged(optional, used)
-    ranks = [_rank(one) for one in optional]
+    ranks = [one.rank for one in optional]
     if first:
         ranks = [(rank[0], number not in first, *rank[1:]) for number, rank in enumerate(ranks)]
-    ranked = sorted(range(len(optional)), key=ranks.__getitem__)
-    for place in ranked:
+    for place in sorted(range(len(optional)), key=ranks.__getitem__):
         one, size = optional[place], sizes[place]
-        source, rules = one.item.source, one.facts.rules
+        source, rules, score = one.item.source, one.facts.rules, one.score
         limit, cap = rules.limit, rules.max_tokens
+        if size > room and limit is None and cap is None and rules.truncation == "none":
+            # Where there is plenty to choose from, this is what becomes of most.
+            left = room if room > 0 else 0
+            params = {"size": size, "left": left} if score is None else {"size": size, "left": left, "score": score}
+            dropped[one.item.id] = ("over_budget", params)
+            continue
         if limit is not None and taken.get(source, 0) >= limit:
-            dropped[one.item.id] = ("over_limit", {"limit": limit})
+            dropped[one.item.id] = ("over_limit", _with_score({"limit": limit}, score))
             continue
         left = room if cap is None else min(room, cap - used.get(source, 0))
         if pledged:
@@ -297,7 +315,7 @@ def _fit_context(
         if size > left:
             capped = cap is not None and size > cap - used.get(source, 0)
             reason = "source_cap" if capped else "over_budget"
-            dropped[one.item.id] = (reason, {"size": size, "left": left if left > 0 else 0})
+            dropped[one.item.id] = (reason, _with_score({"size": size, "left": left if left > 0 else 0}, score))
             continue
         room -= size
         used[source] = used.get(source, 0) + size
@@ -307,32 +325,29 @@ def _fit_context(
     return dropped
 
 
+def _with_score(params: dict[str, Any], score: float | None) -> dict[str, Any]:
+    return params if score is None else {**params, "score": score}
+
+
 def _pledged(optional: Sequence[Candidate], used: Mapping[str, int]) -> dict[str, int]:
     """Tokens kept for sources with a minimum share, until they have had it or run out of candidates."""
-    pledged: dict[str, int] = {}
-    for one in optional:
-        if one.rules.min_tokens:
-            pledged[one.item.source] = max(0, one.rules.min_tokens - used.get(one.item.source, 0))
-    return pledged
+    least = {one.item.source: one.facts.rules.min_tokens for one in optional}
+    return {source: max(0, tokens - used.get(source, 0)) for source, tokens in least.items() if tokens}
 
 
-def _rank(one: Candidate) -> tuple[Any, ...]:
-    score = 0.0 if one.score is None else one.score
-    return (-one.facts.rules.priority, -score, -one.facts.seen, one.order)
-
-
-def _settle_total(plan: Plan, costs: Costs) -> Plan:
+def _settle_total(plan: Plan, costs: Costs) -> Fitted:
     """Make sure of the whole: where parts do not add up (another tokenizer, merged messages), recount and give way."""
     while True:
         alive = plan.alive()
         sent = 0 if plan.window is None else plan.window.cost
-        over = costs.prompt(prompt_of(plan, alive)) + sent - plan.available
+        weighed = costs.weigh(prompt_of(plan, alive))
+        over = weighed.total + sent - plan.available
         if over <= 0:
-            return plan
+            return Fitted(plan=plan, alive=alive, weighed=weighed)
         loose = [one for one in alive if one.place in ("context", "summary") and not one.required]
         if loose:
             # A summary stands for much: it gives way last.
-            last = max(loose, key=lambda one: (one.place != "summary", *_rank(one)))
+            last = max(loose, key=lambda one: (one.place != "summary", *one.rank))
             plan = _without(plan, {last.item.id}, "over_budget", over)
             continue
         if plan.window is not None and plan.past is not None and plan.window.exchanges:

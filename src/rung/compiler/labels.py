@@ -12,17 +12,17 @@ from rung.policy.rules import Lifetime
 
 def label(plan: Plan) -> Plan:
     """Give each context candidate its label; where two collide, the later in canonical order gets a suffix."""
+    shown = [one for one in plan.candidates if one.state is None and one.place in ("context", "summary")]
+    if len({one.facts.label for one in shown}) == len(shown):
+        return plan
     groups: dict[str, list[Candidate]] = {}
-    for one in plan.candidates:
-        if one.state is None and one.place in ("context", "summary"):
-            groups.setdefault(one.facts.label, []).append(one)
+    for one in shown:
+        groups.setdefault(one.facts.label, []).append(one)
     suffixed: dict[str, str] = {}
     for name, same in groups.items():
         if len(same) > 1:
             for number, one in enumerate(sorted(same, key=canonical)[1:], start=2):
                 suffixed[one.item.id] = f"{name}-{number}"
-    if not suffixed:
-        return plan
     return plan.with_(
         tuple(
             msgspec.structs.replace(one, label=suffixed[one.item.id]) if one.item.id in suffixed else one
@@ -54,6 +54,13 @@ def canonical(one: Candidate) -> tuple[Any, ...]:
     It does not depend on scores or on the order of retrieval, so the same set gives the same bytes. Passages of one
     document stand as they do there (attribute `place`: a number of fixed width).
     """
+    facts = one.facts
+    if facts.canonical is None:
+        facts.canonical = _canonical(one)
+    return facts.canonical
+
+
+def _canonical(one: Candidate) -> tuple[Any, ...]:
     item = one.item
     kind = item.type.name
     group = 0 if one.facts.from_tool and kind != "memory" else _GROUPS.get(kind, 3)

@@ -19,7 +19,7 @@ from rung.records.item import Slot, body
 
 def prompt_of(plan: Plan, alive: Sequence[Candidate]) -> Prompt:
     """The neutral prompt of these candidates."""
-    by_id = {one.item.id: one for one in plan.candidates if one.owners}
+    by_id = {one.item.id: one for one in alive if one.owners}
     messages: list[Message] = []
     rules = [one for one in alive if one.place == "instructions"]
     if rules:
@@ -76,6 +76,15 @@ def instruction_block(one: Candidate, by_id: Mapping[str, Candidate]) -> Block:
 
 def quoted(one: Candidate) -> Block:
     """An item as framed data: its type, label, source, and when it was seen."""
+    facts = one.facts
+    if one.state is not None or one.text is not None or one.attrs or one.label != facts.label:
+        return _quoted(one)
+    if facts.block is None:
+        facts.block = _quoted(one)
+    return facts.block
+
+
+def _quoted(one: Candidate) -> Block:
     item = one.item
     attrs = [
         (name, value)

@@ -30,6 +30,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         score: how well it fits the turn, higher is better; None: not scored.
         required: without it the turn fails.
         order: its place in what was handed in: 0 is first.
+        rank: what goes first into the room that is left: priority, score, age, order; the least first.
         state, reason, params: None while it is still in.
         text: its text after truncation; None: whole.
         label: the short id that a reply can cite.
@@ -43,6 +44,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     score: float | None = None
     required: bool = False
     order: int = 0
+    rank: tuple[float, ...] = ()
     state: State | None = None
     reason: str = "selected"
     params: dict[str, Any] = {}
@@ -74,7 +76,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         both: show an item and the one promoted from it.
         past: the session's earlier exchanges, where the history is read from the session.
         window: the part of them that is sent, where it is taken as it was rendered.
-        dropped: reason and params of what the fit left out, by item.
+        dropped: reason and params of what the fit left out, by item; its score is among them.
         rows: manifest rows of what never became a candidate: sources not fetched, failed.
     """
 

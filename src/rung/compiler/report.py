@@ -10,19 +10,19 @@ import msgspec
 
 from rung.assembly.messages import Prompt
 from rung.compiler.counting import Costs
-from rung.compiler.layout import prompt_of
+from rung.compiler.fit import Fitted
 from rung.compiler.manifest import Counter, Entry, Manifest, State, Totals
 from rung.compiler.past import Window
-from rung.compiler.plan import Candidate, Plan
+from rung.compiler.plan import Plan
 from rung.records.canonical import canonical_json
 
+_LABELLED = ("context", "summary")
 _PLACES: tuple[str, ...] = ("instructions", "summary", "history", "context", "request")
 
 
-def report(plan: Plan, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:
+def report(fitted: Fitted, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:
     """The neutral prompt, the request, and the manifest of a fitted plan."""
-    alive = plan.alive()
-    found = costs.weigh(prompt_of(plan, alive))
+    plan, found = fitted.plan, fitted.weighed
     notes, constants, rows, prompt = found.repairs, found.constants, plan.rows, found.given
     window = plan.window
     if window is None:
@@ -32,8 +32,8 @@ def report(plan: Plan, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:
         notes = (*window.notes, *notes)
         rows = (*window.rows, *rows)
         constants += window.constants
-    known = {one.item.id for one in plan.candidates}
-    own = sum(tokens for item, tokens in found.items.items() if item is None or item not in known)
+    shown = {one.item.id for one in fitted.alive}
+    own = sum(tokens for item, tokens in found.items.items() if item not in shown)
     entries = _entries(plan, found.items)
     by_place = dict.fromkeys(_PLACES, 0)
     for entry in (*entries, *rows):
@@ -97,50 +97,48 @@ def _entries(plan: Plan, items: Mapping[str | None, int]) -> list[Entry]:
     dropped = plan.dropped
     rows: list[Entry] = []
     for one in plan.candidates:
-        item_id = one.item.id
-        if item_id in dropped:
-            reason, params = dropped[item_id]
-            rows.append(_entry(one, 0, "excluded", reason, params))
-        elif one.state is None:
-            reason = "required" if one.required else one.reason
-            rows.append(_entry(one, items.get(item_id, 0), "included", reason, one.params))
-        elif one.state == "truncated":
-            rows.append(_entry(one, items.get(item_id, 0), "truncated", "truncated", one.params))
+        item, facts, place, score = one.item, one.facts, one.place, one.score
+        tokens = 0
+        params: dict[str, Any]
+        out = dropped.get(item.id)
+        if out is not None:
+            state: State = "excluded"
+            reason, params = out
+            score = None
+        elif one.state is None or one.state == "truncated":
+            tokens = items.get(item.id, 0)
+            params = one.params
+            state = one.state or "included"
+            reason = one.state or ("required" if one.required else one.reason)
         else:
-            rows.append(_entry(one, 0, one.state, one.reason, one.params))
+            state, reason, params = one.state, one.reason, one.params
+        if score is not None:
+            params = {**params, "score": score} if params else {"score": score}
+        if facts.slots:
+            params = {**params, "slots": " ".join(slot.name for slot in facts.slots)}
+        rows.append(
+            Entry(
+                source=item.source,
+                item=item.id,
+                type=facts.type,
+                version=item.version,
+                key=item.key,
+                observed_at=facts.observed,
+                tokens=tokens,
+                size=0 if tokens else params.get("size", 0),
+                state=state,
+                reason=reason,
+                params=params,
+                place="request" if place == "after" else place,
+                label=one.label if place in _LABELLED else None,
+            )
+        )
     return _ranges(rows)
-
-
-def _entry(one: Candidate, tokens: int, state: State, reason: str, params: dict[str, Any]) -> Entry:
-    item, place, facts = one.item, one.place, one.facts
-    if one.score is not None:
-        if not params:
-            params = {"score": one.score}
-        else:
-            params = params.copy()
-            params["score"] = one.score
-    if facts.slots:
-        params = {**params, "slots": " ".join(slot.name for slot in facts.slots)}
-    return Entry(
-        source=item.source,
-        item=item.id,
-        type=item.type.name,
-        version=item.version,
-        key=item.key,
-        observed_at=facts.observed,
-        tokens=tokens,
-        size=0 if tokens else params.get("size", 0),
-        state=state,
-        reason=reason,
-        params=params,
-        place="request" if place == "after" else place,
-        label=one.label if place in ("context", "summary") else None,
-    )
 
 
 def _ranges(rows: Sequence[Entry]) -> list[Entry]:
     """One row for each stretch of history in one state; `count` and `last` say how far it reaches."""
-    if not any(row.place == "history" for row in rows):
+    if "history" not in {row.place for row in rows}:
         return list(rows)
     out: list[Entry] = []
     for row in rows:

@@ -51,7 +51,7 @@ def _anything_to_settle(plan: Plan, context: Sequence[Candidate]) -> bool:
     return (
         len(set(contents)) < len(contents)
         or len(set(stated)) < len(stated)
-        or any(one.facts.supersedes is not None or one.facts.promoted for one in context)
+        or True in {one.facts.linked for one in context}
     )
 
 

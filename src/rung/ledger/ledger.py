@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -32,7 +32,6 @@ from rung.records.canonical import canonical_json
 from rung.records.clock import Clock, IdFactory, IdParts, aware_utc
 from rung.records.draft import Draft
 from rung.records.item import ContextItem, sealed
-from rung.records.labels import Labels
 from rung.records.types import ContextType
 
 _log = logging.getLogger("rung")
@@ -290,32 +289,17 @@ class Ledger:
             ForeignItemError: forged, from another store, or altered since it was handed out.
         """
         given = list(items)
-        for item in given:
-            if not isinstance(item, ContextItem):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise InputError(
-                    f"`{kind(item)}` is no item (add it to the store first: store.add(type, content, source=…))",
-                    field="items",
-                )
-        found = self._backend.get([item.id for item in given], reach.tenants)
-        verified = self._verified
-        out: list[ContextItem[Any]] = []
-        permitted: Labels | None = None
-        for item in given:
-            stored = found.get(item.id)
-            # Labels are shared between items, so most need no second look.
-            if stored is None or (stored.labels is not permitted and not within(stored, reach)):
-                raise ForeignItemError(
-                    f"item `{item.id}` was not issued by this store in this scope (add its content here first)",
-                    item_id=item.id,
-                )
-            permitted = stored.labels
-            if stored != item:
-                raise ForeignItemError(
-                    f"item `{item.id}` was altered since the store issued it (take it again with store.get)",
-                    item_id=item.id,
-                )
-            out.append(stored if verified.get(item.id) is stored else self._readable(item.id, stored, reach))
-        return out
+        ids = [item.id for item in given if isinstance(item, ContextItem)]  # pyright: ignore[reportUnnecessaryIsInstance]
+        found = self._backend.get(ids, reach.tenants)
+        stored = [item for item_id in ids if (item := found.get(item_id)) is not None]
+        # Many items share few labels.
+        audiences = {id(item.labels): item for item in stored}
+        if stored != given or not all(within(item, reach) for item in audiences.values()):
+            raise _not_issued(given, found, reach)
+        for item, verified in zip(stored, map(self._verified.get, ids), strict=True):
+            if verified is not item:
+                self._readable(item.id, item, reach)
+        return stored
 
     def revoked(self, ids: Sequence[str], reach: Reach) -> dict[str, str]:
         """Which of these are revoked, and why."""
@@ -356,6 +340,29 @@ class Ledger:
             data = msgspec.json.decode(entry.body)
             out.append(msgspec.convert({"number": entry.number, "at": entry.at.isoformat(), **data}, Refusal))
         return out
+
+
+def _not_issued(given: Sequence[object], found: Mapping[str, ContextItem[Any]], reach: Reach) -> RungError:
+    """What is wrong with the first of these that is no item, or that is not among what was found, or not as it is."""
+    for thing in given:
+        if not isinstance(thing, ContextItem):
+            return InputError(
+                f"`{kind(thing)}` is no item (add it to the store first: store.add(type, content, source=…))",
+                field="items",
+            )
+        item = cast("ContextItem[Any]", thing)
+        stored = found.get(item.id)
+        if stored is None or not within(stored, reach):
+            return ForeignItemError(
+                f"item `{item.id}` was not issued by this store in this scope (add its content here first)",
+                item_id=item.id,
+            )
+        if stored != item:
+            return ForeignItemError(
+                f"item `{item.id}` was altered since the store issued it (take it again with store.get)",
+                item_id=item.id,
+            )
+    raise AssertionError("every item is as it was issued")
 
 
 def _expect(tx: Transaction, session: str | None, expected: int) -> None:

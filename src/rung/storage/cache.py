@@ -39,8 +39,11 @@ class ItemCache:
         for tenant in tenants:
             mine = new.get(tenant)
             if mine:
-                found |= {item_id: mine[item_id] for item_id in ids if item_id in mine}
-        if not old or len(found) == len(ids):
+                held = {item_id: item for item_id in ids if (item := mine.get(item_id)) is not None}
+                found = {**held, **found} if found else held
+            if len(found) == len(ids):
+                return found
+        if not old:
             return found
         older: list[ContextItem[Any]] = []
         for tenant in tenants:

@@ -456,6 +456,8 @@ class MemoryBackend:
 
     def get(self, ids: Sequence[str], tenants: Tenants) -> dict[str, ContextItem[Any]]:
         found = self._cache.find(list(ids), tenants)
+        if len(found) == len(ids):
+            return found
         missing = [item_id for item_id in dict.fromkeys(ids) if item_id not in found]
         if missing:
             with self._state:

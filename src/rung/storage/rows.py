@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from operator import attrgetter
+from sys import intern
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,7 +17,7 @@ from rung.ledger.backend import Audited, Document, Event, LogEntry, NewRow, Tena
 from rung.records.canonical import canonical_text
 from rung.records.codec import ROW_VERSION, ItemRow, from_row
 from rung.records.item import ContextItem, body
-from rung.records.labels import Labels
+from rung.records.labels import Labels, Sensitivity
 from rung.records.types import ContextType
 
 Owned = TypeVar("Owned", Document, Event, LogEntry)
@@ -87,6 +89,16 @@ def _record(item: ContextItem[Any], item_id: str, text: str) -> bytes:
         ) from problem
 
 
+@lru_cache(maxsize=4096)
+def _labels(tenant: str | None, subject: str | None, sensitivity: Sensitivity, scopes: frozenset[str]) -> Labels:
+    return Labels(tenant=tenant, subject=subject, sensitivity=sensitivity, scopes=scopes)
+
+
+def _shared(row: Labels) -> Labels:
+    """One object for all items whose labels are equal: few audiences have many items."""
+    return _labels(row.tenant, row.subject, row.sensitivity, row.scopes)
+
+
 def unpack(text: str | None, record: bytes, types: Types, item_id: str) -> ContextItem[Any]:
     """The item of a text and a record; of a whole record where the text is None.
 
@@ -102,16 +114,13 @@ def unpack(text: str | None, record: bytes, types: Types, item_id: str) -> Conte
     kind = types.get(row.type)
     if kind is None:
         return from_row(msgspec.structs.replace(row, id=item_id), types)
-    labels = row.labels
     return ContextItem(
         type=kind,
         id=row.id or item_id,
-        source=row.source,
+        source=intern(row.source),
         _body=row.text if text is None else text,
-        media_type=row.media_type,
-        labels=Labels(
-            tenant=labels.tenant, subject=labels.subject, sensitivity=labels.sensitivity, scopes=labels.scopes
-        ),
+        media_type=intern(row.media_type),
+        labels=_shared(row.labels),
         session=row.session,
         turn=row.turn,
         seq=row.seq,

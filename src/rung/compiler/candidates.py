@@ -1,0 +1,138 @@
+"""From items to candidates: where each stands, whether it is required. Most are the same from turn to turn."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from rung.compiler.facts import Facts
+from rung.compiler.plan import Candidate, Place
+from rung.errors import InputError
+from rung.policy.rules import PolicySet
+from rung.records.item import ContextItem
+from rung.records.labels import Labels
+
+_KEPT = 300_000
+
+
+class CandidateCache:
+    """What each item of a store was in the turn before, under the store's own policy; bounded, and safe for threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Candidate] = {}
+        self._labels: dict[Labels, Labels] = {}
+        self._lock = threading.Lock()
+
+    def of(
+        self, items: Sequence[ContextItem[Any]], scores: Mapping[str, float], policy: PolicySet, first: int = 0
+    ) -> list[Candidate]:
+        """These items as candidates of the context block, numbered from `first` on."""
+        known = self._known
+        out: list[Candidate] = []
+        for order, item in enumerate(items, first):
+            item_id = item.id
+            one = known.get(item_id)
+            score = scores.get(item_id)
+            if one is None or one.order != order or one.score != score or one.item is not item:
+                one = self._made(item, order, score, one, policy)
+            out.append(one)
+        return out
+
+    def _made(
+        self, item: ContextItem[Any], order: int, score: float | None, held: Candidate | None, policy: PolicySet
+    ) -> Candidate:
+        if held is not None and held.item is item:
+            facts = held.facts
+        else:
+            with self._lock:
+                labels = self._labels.setdefault(item.labels, item.labels)
+            facts = Facts(item, policy, labels)
+        required = facts.rules.always_include
+        made = Candidate(
+            item=item,
+            place="context",
+            facts=facts,
+            score=score,
+            required=required,
+            order=order,
+            rank=(-facts.rules.priority, 0.0 if score is None else -score, -facts.seen, order),
+            reason="required" if required else "selected",
+            label=facts.label,
+        )
+        with self._lock:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+                self._labels.clear()
+            self._known[item.id] = made
+        return made
+
+
+def candidates(
+    stored: Sequence[ContextItem[Any]],
+    scores: Mapping[str, float],
+    cache: CandidateCache,
+    policy: PolicySet,
+    get: Callable[[Sequence[str]], Sequence[ContextItem[Any]]],
+) -> tuple[Candidate, ...]:
+    """The candidates of a turn, in the order handed in; what their slots show comes after them.
+
+    Args:
+        stored: the store's own copies.
+        scores: item id to score.
+        cache: what they were before.
+        policy: the turn's rules.
+        get: the stored items of some ids.
+
+    Raises:
+        InputError: no request, or an unfilled template.
+    """
+    unique = list({item.id: item for item in stored}.values())
+    out = cache.of(unique, scores, policy)
+    special = [number for number, one in enumerate(out) if not one.facts.plain]
+    request = max((number for number in special if unique[number].type.name == "user"), default=None)
+    if request is None:
+        raise InputError("the turn has no request (add one: store.user(question))", field="items")
+    owners = _slot_owners([out[number] for number in special])
+    for number in special:
+        one = out[number]
+        if one.facts.place != "context":
+            place = _place(one.facts, number, request)
+            out[number] = _placed(one, place)
+    if owners:
+        shown = {item.id for item in unique}
+        hidden = get([item_id for item_id in owners if item_id not in shown])
+        out += cache.of(hidden, scores, policy, len(out))
+        for number, one in enumerate(out):
+            owned = owners.get(one.item.id)
+            if owned:
+                out[number] = msgspec.structs.replace(
+                    one, place="context", required=True, reason="required", owners=owned
+                )
+    return tuple(out)
+
+
+def _place(facts: Facts, number: int, request: int) -> Place:
+    if facts.place == "talk":
+        return "request" if number == request else "history" if number < request else "after"
+    return "instructions" if facts.place == "instructions" else "summary"
+
+
+def _placed(one: Candidate, place: Place) -> Candidate:
+    required = one.required or place in ("instructions", "request", "after")
+    return msgspec.structs.replace(one, place=place, required=required, reason="required" if required else "selected")
+
+
+def _slot_owners(special: Sequence[Candidate]) -> dict[str, tuple[str, ...]]:
+    owners: dict[str, tuple[str, ...]] = {}
+    for one in special:
+        if one.facts.unfilled:
+            raise InputError(
+                f"the template `{one.item.id}` has unfilled slots: {one.facts.unfilled} (fill them: template.fill(…))",
+                field="items",
+            )
+        for slot in one.facts.slots:
+            owners[slot.item_id] = (*owners.get(slot.item_id, ()), one.item.id)
+    return owners
