@@ -94,20 +94,20 @@ def account(prompt: Prompt, target: str, style: Style) -> Account:
     tally = _Tally(style)
     if target == "anthropic":
         _anthropic(prompt, tally)
-        bare = anthropic_request(msgspec.structs.replace(prompt, messages=()), style)
     elif target == "openai-chat":
         for message in prompt.messages:
             _chat(message, tally)
-        bare = chat_request(msgspec.structs.replace(prompt, messages=()), style)
     else:
         for message in prompt.messages:
             _responses(message, tally)
-        bare = responses_request(msgspec.structs.replace(prompt, messages=()), style)
-    for tool in bare.get("tools", ()):
-        tally.pieces.append(Piece(item_id=None, component="tools", text=canonical_json(tool)))
-    schema = response_schema(bare)
-    if schema is not None:
-        tally.pieces.append(Piece(item_id=None, component="response_schema", text=canonical_json(schema)))
+    schema = None
+    if prompt.tools or prompt.response_schema is not None:
+        bare = _REQUESTS[target](msgspec.structs.replace(prompt, messages=()), style)
+        for tool in bare.get("tools", ()):
+            tally.pieces.append(Piece(item_id=None, component="tools", text=canonical_json(tool)))
+        schema = response_schema(bare)
+        if schema is not None:
+            tally.pieces.append(Piece(item_id=None, component="response_schema", text=canonical_json(schema)))
     return Account(
         pieces=tuple(tally.pieces),
         messages=tally.messages,
@@ -117,6 +117,9 @@ def account(prompt: Prompt, target: str, style: Style) -> Account:
         tools=len(prompt.tools),
         response_schema=schema is not None,
     )
+
+
+_REQUESTS = {"anthropic": anthropic_request, "openai-chat": chat_request, "openai-responses": responses_request}
 
 
 class _Tally:

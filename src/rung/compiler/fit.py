@@ -13,7 +13,7 @@ from rung.compiler.facts import Facts
 from rung.compiler.history import chosen, exchanges
 from rung.compiler.keep import Shape
 from rung.compiler.layout import context_message, prompt_of, quoted
-from rung.compiler.past import Earlier, Window, labels_of
+from rung.compiler.past import Earlier, Window
 from rung.compiler.plan import Candidate, Plan
 from rung.compiler.results import is_result, refer, sent_before, shorten
 from rung.compiler.summaries import is_of_session, until
@@ -254,7 +254,7 @@ def _fit_past(plan: Plan, past: Earlier, shape: Shape, summary: Candidate | None
 
 
 def _readable(plan: Plan, window: Window) -> bool:
-    for labels in labels_of(window.exchanges):
+    for labels in window.labels:
         scopes = labels.scopes if plan.scopes is None else plan.scopes
         subject = plan.subject or labels.subject
         if labels.readable_by(clearance=plan.clearance, scopes=scopes, tenant=plan.tenant, subject=subject):

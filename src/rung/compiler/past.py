@@ -128,6 +128,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         wire: its messages as the provider takes them.
         tokens, constants: what they add.
         exchanges: the exchanges, for when they must be rendered anew.
+        labels: the distinct labels of their items.
         stubs: of each exchange, the results that only refer to the call that gave them before.
         notes: what the target's rules made necessary to change.
         rows: manifest rows: one for what is left out, one for what is in.
@@ -139,6 +140,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0
     constants: int = 0
     exchanges: tuple[Exchange, ...] = ()
+    labels: frozenset[Labels] = frozenset()
     stubs: tuple[dict[str, str], ...] = ()
     notes: tuple[Repair, ...] = ()
     rows: tuple[Entry, ...] = ()
@@ -170,11 +172,15 @@ class Past:
         self._closed: list[Exchange] = []
         self._before: list[int] = [0]
         """`_before[i]`: the tokens of all exchanges before number i."""
+        self._tokens: list[int] = [0]
+        """The same without what the framing adds to them."""
         self._items: list[int] = [0]
         self._by_turn: dict[str, int] = {}
         self._open: Exchange | None = None
         self._calls: set[str] = set()
         self._rendered: set[int] = set()
+        self._last: _Sent | None = None
+        """What the last window sent."""
         self.clean = True
         """Whether each exchange may be rendered by itself: no call id is used twice."""
         self.cursor = 0
@@ -247,14 +253,17 @@ class Past:
             self._by_turn[exchange.turn] = len(self._closed)
         self._closed.append(exchange)
         self._before.append(self._before[-1] + exchange.cost)
+        self._tokens.append(self._tokens[-1] + exchange.tokens)
         self._items.append(self._items[-1] + len(exchange.items))
         self._open = None
 
     def _recount(self, start: int) -> None:
+        self._last = None
         for number in range(start, len(self._closed)):
             exchange = self._closed[number]
             exchange.weigh(self._costs)
             self._before[number + 1] = self._before[number] + exchange.cost
+            self._tokens[number + 1] = self._tokens[number] + exchange.tokens
             self._items[number + 1] = self._items[number] + len(exchange.items)
 
     def at(self, turn: str | None) -> tuple[Exchange | None, Earlier]:
@@ -277,77 +286,95 @@ class Past:
         before = self._before if until is None and not start else self._before[start : last + 1]
         kept = keep([each - before[0] for each in before] if start else before, shape)
         kept = Kept(head=start + kept.head, gap=start + kept.gap, tail=start + kept.tail)
-        numbers = (*range(kept.head, kept.gap), *range(kept.tail, last))
-        for number in self._rendered.difference(numbers):
-            self._closed[number].forget_wire()
-        self._rendered = set(numbers)
-        wire: list[Any] = []
-        saved = constants = cost = 0
-        stubbed: list[dict[str, str]] = []
-        seen: dict[bytes, str] = {}
-        sent = [self._closed[number] for number in numbers]
-        for exchange in sent:
-            stubs: dict[str, str] = {}
-            for key, item_id, call_id in exchange.repeats:
-                if key in seen:
-                    stubs[item_id] = seen[key]
-                else:
-                    seen[key] = call_id
-            parts, less = exchange.wire(self._costs, stubs)
-            stubbed.append(stubs)
-            wire += parts
-            saved += less
-            constants += exchange.constants
-            cost += exchange.cost
+        sent = self._sent(kept, last)
+        left_out = [
+            self._row(0, start, "excluded", 0, summary),
+            self._row(start, kept.head, "excluded", 0),
+            self._row(kept.gap, kept.tail, "excluded", 0),
+        ]
+        head = self._row(kept.head, kept.gap, "included", 0)
+        # What stubs saved comes off the tail.
+        tail = self._row(kept.tail, last, "included", sent.saved)
         return Window(
-            wire=tuple(wire),
-            tokens=cost - constants - saved,
-            constants=constants,
-            exchanges=tuple(sent),
-            stubs=tuple(stubbed),
-            notes=tuple(note for exchange in sent for note in exchange.notes),
-            rows=self._rows(kept, saved, last, start, summary),
-            left_out=self._left_out(kept, start, summary),
+            wire=tuple(sent.wire),
+            tokens=sent.cost - sent.constants - sent.saved,
+            constants=sent.constants,
+            exchanges=tuple(sent.exchanges),
+            labels=sent.labels,
+            stubs=tuple(sent.stubs),
+            notes=tuple(sent.notes),
+            rows=tuple(row for row in (*left_out[:2], head, left_out[2], tail) if row is not None),
+            left_out=tuple(row for row in left_out if row is not None),
             start=start,
             summary=summary,
         )
 
-    def _rows(self, kept: Kept, saved: int, last: int, start: int, summary: str | None) -> tuple[Entry, ...]:
-        """One row for each stretch in one state, in order; what stubs saved comes off the tail."""
-        rows = [
-            self._row(0, start, "excluded", 0, summary),
-            self._row(start, kept.head, "excluded", 0),
-            self._row(kept.head, kept.gap, "included", 0),
-            self._row(kept.gap, kept.tail, "excluded", 0),
-            self._row(kept.tail, last, "included", saved),
-        ]
-        return tuple(row for row in rows if row is not None)
-
-    def _left_out(self, kept: Kept, start: int, summary: str | None) -> tuple[Entry, ...]:
-        rows = (
-            self._row(0, start, "excluded", 0, summary),
-            self._row(start, kept.head, "excluded", 0),
-            self._row(kept.gap, kept.tail, "excluded", 0),
-        )
-        return tuple(row for row in rows if row is not None)
+    def _sent(self, kept: Kept, last: int) -> _Sent:
+        """The exchanges that are kept, of the first `last`; mostly those of the turn before and what is new."""
+        sent = self._last
+        if sent is None or sent.kept != kept or sent.until > last:
+            numbers = {*range(kept.head, kept.gap), *range(kept.tail, last)}
+            for number in self._rendered - numbers:
+                self._closed[number].forget_wire()
+            self._rendered = numbers
+            sent = self._last = _Sent(kept)
+            for number in range(kept.head, kept.gap):
+                sent.add(self._closed[number], self._costs)
+        for number in range(sent.until, last):
+            sent.add(self._closed[number], self._costs)
+            self._rendered.add(number)
+        sent.until = max(sent.until, last)
+        return sent
 
     def _row(
         self, start: int, end: int, state: Literal["included", "excluded"], saved: int, summary: str | None = None
     ) -> Entry | None:
         if start >= end:
             return None
-        stretch = self._closed[start:end] if state == "included" else ()
         return Entry(
             source="history",
             item=self._closed[start].items[0].id,
             last=self._closed[end - 1].items[-1].id,
             count=self._items[end] - self._items[start],
-            tokens=sum(exchange.tokens for exchange in stretch) - saved,
+            tokens=self._tokens[end] - self._tokens[start] - saved if state == "included" else 0,
             state=state,
             reason="history" if state == "included" else "history_window" if summary is None else "summarised",
             params={} if summary is None else {"item": summary},
             place="history",
         )
+
+
+class _Sent:
+    """The exchanges of a window as they are rendered one after the other."""
+
+    def __init__(self, kept: Kept) -> None:
+        self.kept = kept
+        self.until = kept.tail
+        """The number of the exchange after the last."""
+        self.wire: list[Any] = []
+        self.exchanges: list[Exchange] = []
+        self.stubs: list[dict[str, str]] = []
+        self.notes: list[Repair] = []
+        self.labels: frozenset[Labels] = frozenset()
+        self.saved = self.constants = self.cost = 0
+        self._seen: dict[bytes, str] = {}
+
+    def add(self, exchange: Exchange, costs: Costs) -> None:
+        """One more exchange, after the others."""
+        stubs: dict[str, str] = {}
+        for key, item_id, call_id in exchange.repeats:
+            earlier = self._seen.setdefault(key, call_id)
+            if earlier != call_id:
+                stubs[item_id] = earlier
+        parts, less = exchange.wire(costs, stubs)
+        self.wire += parts
+        self.exchanges.append(exchange)
+        self.stubs.append(stubs)
+        self.notes += exchange.notes
+        self.labels |= exchange.labels
+        self.saved += less
+        self.constants += exchange.constants
+        self.cost += exchange.cost
 
 
 class Earlier(msgspec.Struct, frozen=True, kw_only=True):
@@ -372,8 +399,3 @@ class Earlier(msgspec.Struct, frozen=True, kw_only=True):
     def window(self, shape: Shape, start: int = 0, summary: str | None = None) -> Window:
         """The exchanges that are sent within the limits; a summary stands for those before number `start`."""
         return self.past.window(shape, self.until, start, summary)
-
-
-def labels_of(exchanges: Sequence[Exchange]) -> frozenset[Labels]:
-    """The distinct labels of some exchanges."""
-    return frozenset(labels for exchange in exchanges for labels in exchange.labels)

@@ -104,7 +104,9 @@ class CallableTokenizer:
             except UnicodeEncodeError:
                 text = well_formed(text)
         answer: object = self._fn(text)
-        if isinstance(answer, SupportsIndex) and not isinstance(answer, bool):
+        if type(answer) is int:
+            tokens = answer
+        elif isinstance(answer, SupportsIndex) and not isinstance(answer, bool):
             tokens = index(answer)
         elif isinstance(answer, Sized):  # a sequence or an array
             tokens = len(answer)
