@@ -57,6 +57,9 @@ def canonical_text(text: object, field: str = "content", *, replace: bool = Fals
     return _UNSTORABLE.subn("\ufffd", text)
 
 
+_AS_IT_IS = frozenset({str, int, bool, type(None)})
+
+
 def plain(value: object, field: str = "content", depth: int = 0) -> Any:
     """A JSON value of the common Python types, deterministically.
 
@@ -84,10 +87,13 @@ def plain(value: object, field: str = "content", depth: int = 0) -> Any:
         for key, inner in cast("Mapping[object, Any]", value).items():
             if not isinstance(key, str):
                 raise InputError(f"`{field}` has a key of kind {kind(key)} (keys are strings)", field=field)
-            out[key] = plain(inner, f"{field}.{key}", depth + 1)
+            out[key] = inner if type(inner) in _AS_IT_IS else plain(inner, f"{field}.{key}", depth + 1)
         return out
     if isinstance(value, list | tuple):
-        return [plain(inner, f"{field}[{i}]", depth + 1) for i, inner in enumerate(cast("list[Any]", value))]
+        return [
+            inner if type(inner) in _AS_IT_IS else plain(inner, f"{field}[{i}]", depth + 1)
+            for i, inner in enumerate(cast("list[Any]", value))
+        ]
     if isinstance(value, AbstractSet):
         encoded = [plain(inner, f"{field}[]", depth + 1) for inner in cast("AbstractSet[Any]", value)]
         return sorted(encoded, key=lambda inner: msgspec.json.encode(inner, order="sorted"))

@@ -376,7 +376,8 @@ class MemoryBackend:
         shelf.log += tx.entries
         self.log_number = max([self.log_number, *(entry.number for entry in tx.entries[-1:])])
         shelf.documents |= tx.documents
-        shelf.revoked = tx.revoked | shelf.revoked
+        if tx.revoked:
+            shelf.revoked = tx.revoked | shelf.revoked
         shelf.events += tx.events
         self.event_number += len(tx.events)
         if tx.erased:
