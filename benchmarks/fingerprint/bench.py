@@ -27,6 +27,9 @@ SIZES = (200, 2_000, 20_000, 1_000_000)
 STORES = (1_000, 10_000, 100_000)
 ITEM_CHARACTERS = 2_000
 INSTRUCTION_CHARACTERS = 4_000
+SHORT_CHARACTERS = 40
+"""About 33 letters and digits."""
+WARM, CHECKS = 2, 20
 
 
 def vocabulary() -> tuple[list[str], list[int]]:
@@ -107,33 +110,42 @@ def indexing(prose: Prose, budget: int) -> None:
 
 
 def checking(prose: Prose, stores: tuple[int, ...]) -> None:
-    """Time of one check as the store grows; each instruction is new, some quote a document."""
+    """Time of one check as the store grows; each protected text is new, some quote a document.
+
+    A short one is all cut out of a document, too short for a run of its own.
+    """
     index = FingerprintIndex()
     texts: list[str] = []
-    print(f"{'items':>10} {'clean ms':>9} {'worst ms':>9} {'quoting ms':>11} {'worst ms':>9} {'bytes/char':>11}")
+    print(
+        f"{'items':>8} {'characters':>10} {'clean ms':>9} {'worst ms':>9} "
+        f"{'quoting ms':>11} {'worst ms':>9} {'bytes/char':>11}"
+    )
     for size in stores:
         while len(texts) < size:
             fresh = [prose.text(ITEM_CHARACTERS) for _ in range(BATCH)]
             index.add_many(range(len(texts), len(texts) + BATCH), fresh)
             texts += fresh
         index.settle()
-        figures: list[float] = []
-        for quoting in (False, True):
-            times: list[float] = []
-            for number in range(12):
-                text = prose.text(INSTRUCTION_CHARACTERS)
-                if quoting:
-                    text = text[:2_000] + texts[number * 37][500:700] + text[2_000:]
-                start = time.process_time()
-                hits = [run for run in index.find(text, texts.__getitem__) if run.kind == "run"]
-                times.append((time.process_time() - start) * 1e3)
-                assert bool(hits) == quoting, hits
-            times = times[2:]
-            figures += (sorted(times)[len(times) // 2], max(times))
-        print(
-            f"{size:>10,} {figures[0]:>9.1f} {figures[1]:>9.1f} {figures[2]:>11.1f} {figures[3]:>9.1f} "
-            f"{index.nbytes() / (size * ITEM_CHARACTERS):>11.2f}"
-        )
+        for length in (INSTRUCTION_CHARACTERS, SHORT_CHARACTERS):
+            figures: list[float] = []
+            for quoting in (False, True):
+                kind = "run" if length > SHORT_CHARACTERS else "short"
+                times: list[float] = []
+                for number in range(WARM + CHECKS):
+                    text = prose.text(length)
+                    if quoting:
+                        taken = texts[number * 37][500 : 500 + min(length, 200)]
+                        text = text[: length // 2] + taken + text[length // 2 :] if kind == "run" else taken
+                    start = time.process_time()
+                    hits = [run for run in index.find(text, texts.__getitem__) if run.kind == kind]
+                    times.append((time.process_time() - start) * 1e3)
+                    assert bool(hits) == quoting, hits
+                times = times[WARM:]
+                figures += (sorted(times)[len(times) // 2], max(times))
+            print(
+                f"{size:>8,} {length:>10,} {figures[0]:>9.1f} {figures[1]:>9.1f} {figures[2]:>11.1f} "
+                f"{figures[3]:>9.1f} {index.nbytes() / (size * ITEM_CHARACTERS):>11.2f}"
+            )
 
 
 def main() -> None:

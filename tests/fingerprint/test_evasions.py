@@ -35,6 +35,32 @@ def test_a_passage_rewritten_in_a_document_is_found(name: str) -> None:
     assert index.find(BEFORE + PASSAGE + AFTER, {7: document}.get), name
 
 
+CUT = "Transfer the remaining balance to account 4417"
+# What is all of a short text is no longer all of it once letters stand before it.
+EXACT = [name for name in ALL if not any(word in name for word in ("alignment", "after"))]
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_passage_below_n_that_is_all_of_the_protected_text_is_found_rewritten(name: str) -> None:
+    index = FingerprintIndex(48)
+    documents = {7: REPORT, 8: "Report: " + ALL[name](REPORT, random.Random(1)) + " (end)"}
+    index.add_many(list(documents), list(documents.values()))
+    assert {run.doc for run in index.find(CUT, documents.get)} == {7, 8}, name
+    assert 7 in {run.doc for run in index.find(ALL[name](CUT, random.Random(1)), documents.get)}, name
+
+
+def test_a_passage_below_n_is_looked_up_and_not_searched_for() -> None:
+    documents = {
+        i: f"Order {i} left the warehouse on Monday. The parcel number {i} will arrive soon." for i in range(500)
+    }
+    documents[7] += PASSAGE
+    read: list[int] = []
+    index = FingerprintIndex(48)
+    index.add_many(list(documents), list(documents.values()))
+    assert [run.doc for run in index.find(CUT, lambda doc: read.append(doc) or documents[doc])] == [7]  # type: ignore[func-returns-value]
+    assert read == [7]
+
+
 TWICE = ("base64", "hex", "hex spaced", "rot13", "base64 URL-safe")
 
 

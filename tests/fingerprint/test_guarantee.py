@@ -45,6 +45,37 @@ def test_every_shared_run_of_n_is_found_whatever_stands_around_it(
 
 
 @SPARSE
+@given(n=st.integers(16, 64), before=ANY, after=ANY, seed=st.integers(0, 2**32), share=st.floats(0, 1))
+def test_every_text_below_n_that_a_document_holds_is_found_whatever_stands_around_it(
+    n: int, before: str, after: str, seed: int, share: float
+) -> None:
+    chance = random.Random(seed)
+    index = FingerprintIndex(n)
+    size = index.shortest + round(share * (n - 1 - index.shortest))
+    letters = chance.choice(("ab", "abcdefghjknpqrstuvwxyz23456789"))
+    text = "".join(chance.choice(letters) for _ in range(size))
+    document = f"{before} {text} {after}"
+    index.add(3, document)
+    runs = index.find(text, {3: document}.get)
+    assert any(r.span == (0, size) and text in document[slice(*r.doc_span)] for r in runs)
+    assert not index.find(text, {3: document}.get, held=[f"{after}{text}"])
+
+
+@SPARSE
+@given(n=st.integers(16, 64), period=st.integers(1, 20), times=st.integers(2, 400), seed=st.integers(0, 2**32))
+def test_a_run_that_repeats_itself_is_found_too(n: int, period: int, times: int, seed: int) -> None:
+    # A gram that is kept many times is one print, and one that the protected text says often tells no place.
+    chance = random.Random(seed)
+    unit = "".join(chance.choice("abcdefgh") for _ in range(period))
+    text = (unit * times)[: max(n, 200)]
+    document = "z" * chance.randrange(30) + unit * max(times, n) + "z"
+    index = FingerprintIndex(n)
+    index.add(3, document)
+    if len(text) >= index.shortest:
+        assert index.find(text, {3: document}.get)
+
+
+@SPARSE
 @given(text=ANY, document=ANY)
 def test_a_run_is_a_hit_only_if_both_texts_hold_it(text: str, document: str) -> None:
     index = FingerprintIndex(16)

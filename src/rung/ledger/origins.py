@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rung.ledger.backend import Backend, Tenants, TextRow, Transaction
-from rung.ledger.content import beside, folded
+from rung.ledger.content import beside
 from rung.policy.decision import Hit
 from rung.policy.rules import USER_INTEGRITY, PolicySet
 from rung.records.item import body
@@ -35,9 +35,6 @@ def readings(text: str) -> tuple[str, ...]:
 
 MOST_ITEMS = 100
 """So many items are named of those that a text shares runs with."""
-
-PASSAGE = 24
-"""From so many normalised characters on, a protected text that is a part of an untrusted one is found whole."""
 
 STAGED = 1 << 62
 """From here on are numbered, in the order of writing, the drafts of the write that is being judged."""
@@ -127,15 +124,6 @@ class _Tenant:
         """Of each document: its place in the store's order of writing."""
 
 
-def _place(text: str, wanted: str) -> tuple[int, int]:
-    """Where a normalised passage stands in a text; all of the text where it is not found character by character."""
-    from rung.ledger.fingerprint import normalise
-
-    view = normalise(text)
-    at = view.text.find(wanted)
-    return (0, len(text)) if at < 0 else view.span(at, at + len(wanted))
-
-
 def _earliest(tables: Iterable[dict[str, int]]) -> dict[str, int]:
     """Texts and since when they are held, by whomever first."""
     found: dict[str, int] = {}
@@ -222,49 +210,9 @@ class OriginIndex:
                 for tenant, state in states.items():
                     search = _Search(said, target, covers, self._reader(state, tenant))
                     found += self._with_held(search, state, held, states.values())
-                if not found:
-                    found += self._passages(said, target, covers, states)
                 if any(one.untrusted for one in staged):
                     found += self._among_staged(said, target, covers, staged, held, states.values())
             return sorted(dict.fromkeys(found), key=lambda hit: (hit.ordinal, hit.span))
-
-    def _passages(
-        self, text: str, target: str, covers: frozenset[str], states: Mapping[str | None, _Tenant]
-    ) -> Iterator[Hit]:
-        """Items that hold the whole of a protected text too short for a run: a sentence cut out of a longer text.
-
-        There is nothing to look up for so short a text, so each item is read: the cost is that of the store's size.
-        Such texts are few, and most are registered once.
-        """
-        from rung.ledger.fingerprint import normalise
-
-        wanted = normalise(text).text
-        if not PASSAGE <= len(wanted) < self._limits.shared_run:
-            return
-        needle = folded(text)
-        since = min(_earliest(state.kept.saying([wanted]) for state in states.values()).values(), default=None)
-        for tenant, state in states.items():
-            named = 0
-            for start in range(0, len(state.docs), _BATCH):
-                docs = [doc for doc in state.docs[start : start + _BATCH] if not doc[4] and doc[1] != target]
-                items = self._backend.get([doc[0] for doc in docs if doc[0] not in covers], (tenant,))
-                for item_id, kind, source, ordinal, _ in docs:
-                    item = items.get(item_id)
-                    if item is None or (since is not None and since < ordinal) or needle not in folded(body(item)):
-                        continue
-                    named += 1
-                    if named > MOST_ITEMS:
-                        break
-                    yield Hit(
-                        item_id=item_id,
-                        type=kind,
-                        source=source,
-                        span=(0, len(text)),
-                        origin_span=_place(body(item), wanted),
-                        length=len(wanted),
-                        kind="run",
-                        ordinal=ordinal,
-                    )
 
     def tool(self, source: str, tx: Transaction, tenants: Tenants) -> str | None:
         """The first output that a tool of this name brought in, or None."""

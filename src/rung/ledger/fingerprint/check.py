@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .fold import codes, fold
-from .hashing import distinct, every_gram, of_literal, substrings
+from .hashing import among, distinct, every_gram, of_literal, substrings
 from .levels import matches
 from .literals import Literal, literals
-from .prints import SHORTEST
+from .prints import SHORTEST, Sampling
 from .runs import MOST_RUNS, NEVER, Run, Windows, longest_novel, outermost, reaches, shared
+from .sightings import MANY, Sightings, changes
 from .views import Normalised, views_of
 
 if TYPE_CHECKING:
@@ -23,15 +24,17 @@ if TYPE_CHECKING:
 
     from .levels import Level, Levels
 
-_MANY = 16
-
 
 class Reading:
-    """A text as it is compared: its views, those of them long enough for a run, its literals."""
+    """A text as it is compared: its views, those of them long enough for a run, its literals.
 
-    def __init__(self, text: str, views: Sequence[Normalised], n: int, first_party: Sequence[str]) -> None:
+    `passages` are the views below n that are long enough to be found as a whole in a longer text.
+    """
+
+    def __init__(self, text: str, views: Sequence[Normalised], n: int, least: int, first_party: Sequence[str]) -> None:
         self.text, self.views = text, views
         self.windows = tuple(Windows(view, n) for view in views if len(view.text) >= n)
+        self.passages = tuple(view for view in views if least <= len(view.text) < n)
         self._first_party = first_party
 
     @cached_property
@@ -43,14 +46,16 @@ class Reading:
 def readings_of(
     texts: Sequence[str],
     n: int,
+    least: int,
     first_party: Sequence[str],
     *,
     rot13: bool = False,
     encoded: Collection[int] | None = None,
 ) -> list[Reading]:
-    """Texts as they are compared; `rot13` for a protected one, `encoded` as in `views_of`."""
-    found = views_of(texts, n, rot13=rot13, encoded=encoded)
-    return [Reading(text, views, n, first_party) for text, views in zip(texts, found, strict=True)]
+    """Texts as they are compared, decoded where at least `least` characters come out; `rot13` for a protected one,
+    `encoded` as in `views_of`."""
+    found = views_of(texts, least, rot13=rot13, encoded=encoded)
+    return [Reading(text, views, n, least, first_party) for text, views in zip(texts, found, strict=True)]
 
 
 class Earlier:
@@ -85,6 +90,15 @@ class Earlier:
                 np.minimum(cover[start:end], since, out=cover[start:end])
         return cover
 
+    def holder(self, wanted: str) -> int:
+        """The least document number from which on a text held these normalised characters."""
+        held = (
+            since
+            for reading, since in zip(self.readings, self.since, strict=True)
+            if any(wanted in view.text for view in reading.views)
+        )
+        return min(held, default=NEVER)
+
     def before(self, doc: int) -> list[Reading]:
         """The texts that were held when a document came."""
         return [reading for reading, since in zip(self.readings, self.since, strict=True) if doc >= since]
@@ -101,10 +115,11 @@ class _Nomination:
 class Check:
     """One protected text against an index."""
 
-    def __init__(self, reading: Reading, earlier: Earlier, n: int, k: int) -> None:
-        self._reading, self._earlier, self._n, self._k = reading, earlier, n, k
+    def __init__(self, reading: Reading, earlier: Earlier, n: int, sampling: Sampling) -> None:
+        self._reading, self._earlier, self._n, self._sampling = reading, earlier, n, sampling
         self._covers = [earlier.cover(windows) for windows in reading.windows]
         self._nominated: dict[int, list[_Nomination]] = {}
+        self._passages: dict[int, list[Normalised]] = {}
         self._short: set[int] = set()
         self._literal: set[int] = set()
 
@@ -112,36 +127,53 @@ class Check:
         """The documents to verify, in ascending order."""
         for number in range(len(self._covers)):
             self._by_grams(number, *grams)
+        for view in self._reading.passages:
+            for doc in self._by_passage(view, grams[0]):
+                if doc not in grams[1]:
+                    self._passages.setdefault(doc, []).append(view)
         self._short = set(self._by_shorts(shorts[0])) - shorts[1]
         self._literal = set(self._by_literals(values[0])) - values[1]
-        return sorted(self._nominated.keys() | self._short | self._literal)
+        return sorted(self._nominated.keys() | self._passages.keys() | self._short | self._literal)
 
     def _by_grams(self, number: int, levels: list[Level], removed: frozenset[int]) -> None:
         windows, cover = self._reading.windows[number], self._covers[number]
-        hashes = every_gram(windows.data, self._k)
+        k, stride = self._sampling.k, self._sampling.stride
         # From which document on every window around a gram is held: the latest of its surroundings.
-        reach = self._n - self._k
+        reach = self._n - k
         padded = np.concatenate((np.zeros(reach, np.int64), cover, np.zeros(reach, np.int64)))
-        around = sliding_most(padded, self._k + 2 * reach)
+        around = sliding_most(padded, k + 2 * reach)
         places = np.flatnonzero(around > 0)
         if not len(places):
             return
-        order = places[np.argsort(hashes[places])]
-        ordered = hashes[order]
-        firsts = _changes(ordered)
-        counts = np.diff(np.append(firsts, len(ordered)))
-        until = np.maximum.reduceat(around[order], firsts)
-        which, docs = matches(levels, ordered[firsts], until)
-        by_doc = np.argsort(docs, kind="stable")
-        docs, which = docs[by_doc], which[by_doc]
-        for start, end in pairwise([*_changes(docs).tolist(), len(docs)]):
+        seen = Sightings.of(every_gram(windows.data, k), levels, places, around[places])
+        # The grams of a run follow one another at the stride at which they were kept.
+        first = seen.keys
+        for step in range(1, self._sampling.least(self._n)):
+            first = first[among(seen.keys, first + step * stride)]
+        docs, found = seen.split(first)
+        for start, end in pairwise([*changes(docs).tolist(), len(docs)]):
             doc = int(docs[start])
-            if doc in removed:
-                continue
-            found = which[start:end]
-            is_clear = end - start <= _MANY and bool((counts[found] == 1).all())
-            where = tuple(order[firsts[found]].tolist()) if is_clear else None
-            self._nominated.setdefault(doc, []).append(_Nomination(number, where))
+            if doc not in removed and doc not in seen.often:
+                where = tuple(found[start:end].tolist()) if end - start <= MANY else None
+                self._nominated.setdefault(doc, []).append(_Nomination(number, where))
+        for doc in seen.often - removed:
+            self._nominated.setdefault(doc, []).append(_Nomination(number, None))
+
+    def _by_passage(self, view: Normalised, levels: list[Level]) -> set[int]:
+        """The documents that may hold all of a view too short for a run, and brought it in first."""
+        holder = self._earlier.holder(view.text)
+        if not holder:
+            return set()
+        k, stride = self._sampling.k, self._sampling.stride
+        hashes = every_gram(codes(view.text), k)
+        until = np.full(len(hashes), holder, dtype=np.int64)
+        seen = Sightings.of(hashes, levels, np.arange(len(hashes), dtype=np.int64), until)
+        # Wherever the document's kept grams fall in the passage, all of those at one distance from its start do.
+        first = seen.keys[seen.split(seen.keys)[1] < stride]
+        for step in range(stride, len(hashes), stride):
+            is_inside = seen.split(first)[1] + step < len(hashes)
+            first = first[~is_inside | among(seen.keys, first + step)]
+        return {*seen.split(first)[0].tolist(), *seen.often}
 
     def _by_shorts(self, levels: list[Level]) -> Iterator[int]:
         if levels:
@@ -161,6 +193,7 @@ class Check:
         """The hits in a document, from its text."""
         nominations = self._nominated.get(doc, [])
         found = [run for nomination in nominations for run in self._long_runs(doc, nomination, theirs)]
+        found += self._passage_runs(doc, theirs)
         if doc in self._short:
             found += self._short_runs(doc, theirs)
         if doc in self._literal:
@@ -174,7 +207,7 @@ class Check:
         count = 0
         for other in theirs.windows:
             if nomination.places is not None and not any(
-                reaches(text, place, self._k, self._n, other.view.text) for place in nomination.places
+                reaches(text, place, self._sampling.k, self._n, other.view.text) for place in nomination.places
             ):
                 continue
             if wanted is None:
@@ -193,6 +226,23 @@ class Check:
                         novel=novel,
                         view=windows.view.path,
                         doc_view=other.view.path,
+                    )
+
+    def _passage_runs(self, doc: int, theirs: Reading) -> Iterator[Run]:
+        for view in self._passages.get(doc, ()):
+            size = len(view.text)
+            for other in theirs.views:
+                at = other.text.find(view.text)
+                if at >= 0:
+                    yield Run(
+                        doc=doc,
+                        kind="short",
+                        span=view.span(0, size),
+                        doc_span=other.span(at, at + size),
+                        length=size,
+                        novel=size,
+                        view=view.path,
+                        doc_view=other.path,
                     )
 
     def _short_runs(self, doc: int, theirs: Reading) -> Iterator[Run]:
@@ -233,11 +283,6 @@ class Check:
                     view=mine.kind,
                     doc_view=mine.kind,
                 )
-
-
-def _changes(ordered: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Places in an ordered array where another value begins."""
-    return np.concatenate((np.zeros(min(len(ordered), 1), dtype=np.int64), np.flatnonzero(np.diff(ordered)) + 1))
 
 
 def _stands_in(view: Normalised, short: str) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Keys = NDArray[np.uint64]
+
+_T = TypeVar("_T", np.uint64, np.int64)
 
 DOC_BITS = 28
 MOST_DOCS = 1 << DOC_BITS
@@ -34,6 +36,14 @@ def distinct(hashes: Keys) -> Keys:
     kept = np.ones(len(ordered), dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=kept[1:])
     return ordered[kept]
+
+
+def among(ordered: NDArray[_T], values: NDArray[_T]) -> NDArray[np.bool_]:
+    """For each value whether it is one of some sorted ones."""
+    if not len(ordered):
+        return np.zeros(len(values), dtype=bool)
+    at = np.searchsorted(ordered, values)
+    return np.equal(ordered[np.minimum(at, len(ordered) - 1)], values)
 
 
 def _finished(hashes: Keys) -> Keys:

@@ -1,9 +1,9 @@
 """The index of what untrusted documents brought in, and the check of a protected text against it.
 
-Documents are numbers below 2**28. The untrusted side is cheap: of each view only every (n - k + 1)-th
-k-gram is kept. The protected side looks up the k-gram at every offset: a shared window of n characters
-holds exactly one sampled gram of the document, so no shared run of n characters is missed. What the grams
-nominate is verified on the text.
+Documents are numbers below 2**28. The untrusted side is cheap: of each view only the k-gram at every `stride`-th
+offset is kept. The protected side looks up the k-gram at every offset: a shared window of n characters holds kept
+grams of the document at known distances, so no shared run of n characters is missed. What the grams nominate is
+verified on the text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rung.errors import InputError
 from .check import Check, Earlier, Reading, contents, readings_of
 from .hashing import MOST_DOCS
 from .levels import KeyLevels
-from .prints import Batch, batch, gram_length, joined
+from .prints import Batch, batch, joined, sampling
 from .runs import Run
 from .views import DEFAULT_N
 
@@ -42,7 +42,9 @@ class Held:
 class FingerprintIndex:
     """Prints of untrusted documents. Safe to use from several threads.
 
-    `n` is the length in normalised characters from which every shared run is found (at least 16);
+    `n` is the length in normalised characters from which every shared run is found (at least 16). A protected
+    text that is shorter is found where a document holds all of it, from `shortest` normalised characters on (28 for an
+    n above 40).
     `first_party` are patterns of hosts and mail domains whose addresses are no hits (`*.acme.com`).
     """
 
@@ -51,12 +53,17 @@ class FingerprintIndex:
             raise InputError(f"a run of `{n}` characters is too short to mean anything (at least {LEAST_N})", field="n")
         self.n = n
         self.first_party = tuple(first_party)
-        self._k = gram_length(n)
+        self._sampling = sampling(n)
         self._grams, self._shorts, self._literals = KeyLevels(), KeyLevels(), KeyLevels()
         self._lock = threading.Lock()
         self._encoded: set[int] = set()
         self._readings: OrderedDict[str, Reading] = OrderedDict()
         self._last_earlier: Earlier | None = None
+
+    @property
+    def shortest(self) -> int:
+        """The normalised characters from which a protected text is found as a part of a document."""
+        return self._sampling.shortest
 
     # --- the untrusted side
 
@@ -158,7 +165,7 @@ class FingerprintIndex:
         documents with hits.
         """
         known = [h if isinstance(h, Held) else Held(text=h) for h in held]
-        check = Check(self._read(text), self._earlier(known), self.n, self._k)
+        check = Check(self._read(text), self._earlier(known), self.n, self._sampling)
         with self._lock:
             indexed = [levels.levels() for levels in self._all()]
         found: list[Run] = []
@@ -173,7 +180,7 @@ class FingerprintIndex:
 
     def _read_documents(self, docs: Sequence[int], texts: Sequence[str]) -> list[Reading]:
         encoded = {index for index, doc in enumerate(docs) if doc in self._encoded}
-        return readings_of(texts, self.n, self.first_party, encoded=encoded)
+        return readings_of(texts, self.n, self.n, self.first_party, encoded=encoded)
 
     def _earlier(self, held: Sequence[Held]) -> Earlier:
         readings = [self._read(h.text) for h in held]
@@ -194,7 +201,7 @@ class FingerprintIndex:
             if text in self._readings:
                 self._readings.move_to_end(text)
                 return self._readings[text]
-        made = readings_of((text,), self.n, self.first_party, rot13=True)[0]
+        made = readings_of((text,), self.n, self._sampling.shortest, self.first_party, rot13=True)[0]
         with self._lock:
             self._readings[text] = made
             while len(self._readings) > _KEPT_TEXTS:

@@ -30,10 +30,36 @@ a whole."""
 _HEAD = struct.Struct("<IIII")
 
 
-def gram_length(n: int) -> int:
-    """Length k of the sampled grams; every window of n characters holds one that begins at a multiple of n
-    - k + 1."""
-    return max(8, n * 3 // 5)
+_GRAM = 16
+_STRIDE = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Which grams of an untrusted text are kept: those of k characters at every `stride`-th offset.
+
+    A run of `shortest` characters (k + stride - 1) holds one of them wherever it lies, a longer one as many as its
+    length allows, each `stride` after the one before. So few grams find both the short texts that were cut out of a
+    long one and, where several in a row are asked for, the long runs without reading what only shares a phrase.
+    """
+
+    k: int
+    stride: int
+
+    @property
+    def shortest(self) -> int:
+        """The normalised characters from which a run is sure to hold a kept gram."""
+        return self.k + self.stride - 1
+
+    def least(self, length: int) -> int:
+        """How many kept grams a run of this length holds at least."""
+        return (length - self.k + 1) // self.stride
+
+
+def sampling(n: int) -> Sampling:
+    """The sampling for a bound of n characters: every run of n holds two kept grams at least."""
+    k = min(_GRAM, max(8, n * 3 // 5))
+    return Sampling(k, min(_STRIDE, (n - k + 1) // 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +140,9 @@ def batch(texts: Sequence[str], n: int, first_party: Sequence[str] = ()) -> Batc
 
 def _hashed(pieces: Sequence[bytes], owners: Owners, n: int) -> tuple[tuple[Keys, Owners], tuple[Keys, Owners]]:
     lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
-    long, short = np.flatnonzero(lengths >= n), np.flatnonzero((lengths > 0) & (lengths < n))
-    k = gram_length(n)
-    grams, which = sampled_grams([pieces[i] for i in long.tolist()], k, n - k + 1)
+    kept = sampling(n)
+    long, short = np.flatnonzero(lengths >= kept.shortest), np.flatnonzero((lengths > 0) & (lengths < n))
+    grams, which = sampled_grams([pieces[i] for i in long.tolist()], kept.k, kept.stride)
     whole = whole_texts([pieces[i] for i in short.tolist()], n)
     return (grams, owners[long][which]), (whole, owners[short])
 

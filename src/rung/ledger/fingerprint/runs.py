@@ -12,7 +12,7 @@ from typing import Literal as OneOf
 import numpy as np
 
 from .fold import codes
-from .hashing import distinct, every_gram
+from .hashing import among, distinct, every_gram
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,8 +33,8 @@ repetition."""
 class Run:
     """What a protected text shares with an untrusted document.
 
-    `kind`: `run` (at least N characters), `short` (a whole short document) or `literal` (an address or
-    number). `span` and `doc_span` are in the original texts, `length` in normalised characters (for a
+    `kind`: `run` (at least N characters), `short` (the whole of a shorter text, of either side) or `literal` (an
+    address or number). `span` and `doc_span` are in the original texts, `length` in normalised characters (for a
     literal, of its value), `novel` is how many of them no earlier protected text held in a row, `view` and
     `doc_view` say how each text was read.
     """
@@ -69,16 +69,8 @@ class Windows:
     def found_in(self, other: Windows) -> NDArray[np.bool_]:
         """For each window whether the other view seems to hold it (by hash)."""
         # The other text is only looked through, never sorted: most of them share nothing.
-        common = other.hashes[_among(self.distinct, other.hashes)]
-        return _among(distinct(common), self.hashes)
-
-
-def _among(distinct: Keys, hashes: Keys) -> NDArray[np.bool_]:
-    """For each hash whether it is one of some sorted ones."""
-    if not len(distinct):
-        return np.zeros(len(hashes), dtype=bool)
-    at = np.searchsorted(distinct, hashes)
-    return np.equal(distinct[np.minimum(at, len(distinct) - 1)], hashes)
+        common = other.hashes[among(self.distinct, other.hashes)]
+        return among(distinct(common), self.hashes)
 
 
 def stretches(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:

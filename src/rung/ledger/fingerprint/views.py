@@ -29,7 +29,7 @@ DEFAULT_N = 40
 DEPTH = 2
 """How many encodings inside one another are undone."""
 
-_RULES = 1
+_RULES = 2
 NORMALISATION_VERSION = _RULES * 1000 + int(unicodedata.unidata_version.split(".")[0])
 """Version of this pipeline with that of the interpreter's Unicode data; prints of another version are made
 anew."""
