@@ -45,7 +45,7 @@ REASONS: Mapping[str, str] = {
 """Stable reason codes; parameters stand beside them."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One item, or a stretch of history in one state, in one turn.
 
     Attributes:

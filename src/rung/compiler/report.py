@@ -37,7 +37,7 @@ def report(fitted: Fitted, costs: Costs) -> tuple[Prompt, dict[str, Any], Manife
     entries = _entries(plan, found.items)
     by_place = dict.fromkeys(_PLACES, 0)
     for entry in (*entries, *rows):
-        if entry.place is not None:
+        if entry.tokens and entry.place is not None:
             by_place[entry.place] += entry.tokens
     total = found.total + (0 if window is None else window.cost)
     manifest = Manifest(
@@ -88,9 +88,15 @@ def _note(repair: Any) -> str:
 
 def _turn_id(plan: Plan, entries: Sequence[Entry], rows: Sequence[Entry], total: int) -> str:
     """The same inputs at the same moment give the same id."""
-    seen = [(entry.item, entry.last, entry.state, entry.tokens) for entry in (*rows, *entries)]
+    both = (*rows, *entries)
+    seen = (
+        [entry.item for entry in both],
+        [entry.last for entry in both if entry.last is not None],
+        [entry.state for entry in both],
+        [entry.tokens for entry in both],
+    )
     about = plan.now, plan.target, plan.tenant, plan.subject, plan.session, plan.budget, total
-    return blake2b(msgspec.msgpack.encode((seen, about)), digest_size=8, person=b"rung turn v1").hexdigest()
+    return blake2b(msgspec.msgpack.encode((seen, about)), digest_size=8, person=b"rung turn v2").hexdigest()
 
 
 def _entries(plan: Plan, items: Mapping[str | None, int]) -> list[Entry]:
