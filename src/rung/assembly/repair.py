@@ -70,8 +70,9 @@ def heal(prompt: Prompt, target: str) -> Healed:
     repairs: list[Repair] = []
     entries = [*enumerate(prompt.messages)]
     entries = _without_empty(entries, target, repairs)
-    entries = _paired(entries, repairs)
-    entries = _ids(entries, target, repairs)
+    if any(message.calls or message.role == "tool" for _, message in entries):
+        entries = _paired(entries, repairs)
+        entries = _ids(entries, target, repairs)
     if target == "anthropic":
         entries = _for_anthropic(entries, repairs)
     if not repairs:

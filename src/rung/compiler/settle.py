@@ -47,7 +47,7 @@ def _yield_to_results(plan: Plan) -> Plan:
 def _anything_to_settle(plan: Plan, context: Sequence[Candidate]) -> bool:
     """Whether any two candidates have to do with one another; nearly always few do."""
     facts = [one.facts for one in context]
-    contents = [key for one in facts if (key := one.key)]
+    contents = [one.key for one in facts if one.key]
     stated = [key for one in context if (key := one.item.key) is not None]
     return len(set(contents)) < len(contents) or len(set(stated)) < len(stated) or True in [one.linked for one in facts]
 

@@ -361,7 +361,9 @@ class MemoryBackend:
             return
         shelf = self._shelves.setdefault(tx.shelf.tenant, tx.shelf)
         shelf.counters |= tx.counters
-        placed: list[_Staged | Tombstone] = sorted([*tx.rows, *tx.restored], key=lambda row: row.ordinal)
+        placed: Sequence[_Staged | Tombstone] = tx.rows
+        if tx.restored:
+            placed = sorted([*tx.rows, *tx.restored], key=lambda row: row.ordinal)
         for staged in placed:
             if isinstance(staged, Tombstone):
                 self._place(_Slot(pack_tombstone(staged), staged.type, shelf, staged.id, None))
@@ -371,7 +373,10 @@ class MemoryBackend:
             if staged.row.identity is not None:
                 shelf.identities[staged.row.identity] = ordinal
             if item.session is not None:
-                shelf.sessions.setdefault(item.session, _Numbers()).add(item.seq, ordinal)
+                numbers = shelf.sessions.get(item.session)
+                if numbers is None:
+                    numbers = shelf.sessions[item.session] = _Numbers()
+                numbers.add(item.seq, ordinal)
             self._first(ordinal)
         shelf.log += tx.entries
         self.log_number = max([self.log_number, *(entry.number for entry in tx.entries[-1:])])
@@ -587,7 +592,12 @@ class MemoryBackend:
     def events(self, tenants: Tenants, *, after: int = 0) -> list[Event]:
         with self._state:
             shelves = self.shelves(tenants)
-            found = [event for shelf in shelves for event in shelf.events if event.number > after]
+            # Numbered in the order of writing, so what is new stands at the end.
+            found = [
+                event
+                for shelf in shelves
+                for event in shelf.events[bisect_right(shelf.events, after, key=lambda event: event.number) :]
+            ]
         return sorted(found, key=lambda event: event.number)
 
     def logged(self, tenants: Tenants, *, after: int = 0, kinds: frozenset[str] | None = None) -> Iterator[LogEntry]:
