@@ -280,8 +280,8 @@ def test_the_documentation_gives_the_source_of_each_rule() -> None:
     source = Path(__file__).parents[2] / "src" / "rung" / "assembly"
     rules = {
         rule
-        for module in ("problems.py", "rules_openai.py", "rules_anthropic.py")
-        for rule in re.findall(r'rule="([a-z_]+)"', source.joinpath(module).read_text(encoding="utf-8"))
+        for module in ("problems.py", "rules.py", "rules_openai.py", "rules_anthropic.py")
+        for rule in re.findall(r'refused\(\s*[^,]+,\s*"([a-z_]+)"', source.joinpath(module).read_text(encoding="utf-8"))
     }
     assert len(rules) > 25
     assert {rule for rule in rules if f"`{rule}`" not in page} == set()

@@ -10,22 +10,25 @@ import re
 from collections.abc import Iterator
 
 from rung.assembly.anthropic import MARKERS
-from rung.assembly.problems import (
-    MEDIA_TYPES,
-    Fields,
-    Problem,
-    blank,
-    fields,
-    listed,
-    name_of,
-    object_schema,
-    shape,
-    tool_name,
-    unique_names,
-)
+from rung.assembly.problems import Fields, Problem, blank, fields, listed, name_of, refused, shape
+from rung.assembly.rules import MEDIA_TYPES, Pairs, Terms, object_schema, tool_name, unique_names
 
 _CALL_ID = re.compile(r"[A-Za-z0-9_-]+\Z")
 _THINKING = ("thinking", "redacted_thinking")
+_TERMS = Terms(
+    call_id="id",
+    answers="tool_use_id",
+    result="result",
+    shared="two calls share an id",
+    orphan=(
+        "a result answers no call of the message before",
+        "drop it with its call, or put it directly after the call",
+    ),
+    unanswered=(
+        "a call has no result in the next message",
+        "add its result at the beginning of that message, or drop the call",
+    ),
+)
 
 
 def anthropic_problems(request: Fields) -> Iterator[Problem]:
@@ -50,34 +53,19 @@ def _system(system: object) -> Iterator[Problem]:
     for i, value in enumerate(listed(system)):
         block = fields(value) or {}
         if block.get("type") != "text":
-            yield Problem(
-                place=f"system[{i}]",
-                rule="part_type",
-                what="a system block is not text",
-                mend="send text blocks only",
-            )
+            yield refused(f"system[{i}]", "part_type", "a system block is not text", "send text blocks only")
         elif blank(block.get("text")):
             yield _empty(f"system[{i}].text")
 
 
 def _empty(place: str) -> Problem:
-    return Problem(
-        place=place,
-        rule="text_empty",
-        what="a text block is empty or white space only",
-        mend="leave the block out",
-    )
+    return refused(place, "text_empty", "a text block is empty or white space only", "leave the block out")
 
 
 def _message(place: str, message: Fields, *, last: bool) -> Iterator[Problem]:
     role = message.get("role")
     if role not in ("user", "assistant", "system"):
-        yield Problem(
-            place=f"{place}.role",
-            rule="role",
-            what="no such role",
-            mend="use user or assistant; instructions go to `system`",
-        )
+        yield refused(f"{place}.role", "role", "no such role", "use user or assistant; instructions go to `system`")
     content = message.get("content")
     prefill = last and role == "assistant"
     if isinstance(content, str):
@@ -89,12 +77,7 @@ def _message(place: str, message: Fields, *, last: bool) -> Iterator[Problem]:
     blocks = listed(content)
     if not blocks:
         if not prefill:
-            yield Problem(
-                place=f"{place}.content",
-                rule="content_required",
-                what="a message has no content",
-                mend="leave the message out",
-            )
+            yield refused(f"{place}.content", "content_required", "a message has no content", "leave the message out")
         return
     for j, value in enumerate(blocks):
         block = fields(value)
@@ -108,21 +91,16 @@ def _message(place: str, message: Fields, *, last: bool) -> Iterator[Problem]:
         if isinstance(text, str) and text.strip() and text != text.rstrip():
             yield _trailing(f"{place}.content[{len(blocks) - 1}].text")
     if prefill and final.get("type") in _THINKING:
-        yield Problem(
-            place=f"{place}.content[{len(blocks) - 1}]",
-            rule="thinking_last",
-            what="the last block of the last assistant message is thinking",
-            mend="send what it led to as well",
+        yield refused(
+            f"{place}.content[{len(blocks) - 1}]",
+            "thinking_last",
+            "the last block of the last assistant message is thinking",
+            "send what it led to as well",
         )
 
 
 def _trailing(place: str) -> Problem:
-    return Problem(
-        place=place,
-        rule="prefill_whitespace",
-        what="the beginning of a reply ends in white space",
-        mend="strip its end",
-    )
+    return refused(place, "prefill_whitespace", "the beginning of a reply ends in white space", "strip its end")
 
 
 def _block(place: str, role: str, block: Fields) -> Iterator[Problem]:
@@ -135,29 +113,29 @@ def _block(place: str, role: str, block: Fields) -> Iterator[Problem]:
             yield _misplaced(place, "a call stands in a message that is not the assistant's")
         call_id = block.get("id")
         if not isinstance(call_id, str) or not _CALL_ID.match(call_id):
-            yield Problem(
-                place=f"{place}.id",
-                rule="call_id",
-                what="the id of a call is not letters, digits, `_` or `-`",
-                mend="rewrite the id, in the result too",
+            yield refused(
+                f"{place}.id",
+                "call_id",
+                "the id of a call is not letters, digits, `_` or `-`",
+                "rewrite the id, in the result too",
             )
         yield from tool_name(f"{place}.name", block.get("name"))
         if fields(block.get("input")) is None:
-            yield Problem(
-                place=f"{place}.input",
-                rule="arguments_object",
-                what="the input of a call is not an object",
-                mend="parse the JSON text, or wrap what is no object",
+            yield refused(
+                f"{place}.input",
+                "arguments_object",
+                "the input of a call is not an object",
+                "parse the JSON text, or wrap what is no object",
             )
     elif kind == "tool_result":
         if role != "user":
             yield _misplaced(place, "a result stands in a message that is not the user's")
         if not name_of(block.get("tool_use_id")):
-            yield Problem(
-                place=f"{place}.tool_use_id",
-                rule="result_call_id",
-                what="a result does not say which call it answers",
-                mend="give it `tool_use_id`",
+            yield refused(
+                f"{place}.tool_use_id",
+                "result_call_id",
+                "a result does not say which call it answers",
+                "give it `tool_use_id`",
             )
         for k, value in enumerate(listed(block.get("content"))):
             inner = fields(value) or {}
@@ -176,7 +154,7 @@ def _block(place: str, role: str, block: Fields) -> Iterator[Problem]:
 
 
 def _misplaced(place: str, what: str) -> Problem:
-    return Problem(place=place, rule="part_type", what=what, mend="move it to the other role")
+    return refused(place, "part_type", what, "move it to the other role")
 
 
 def _thinking(place: str, role: str, block: Fields) -> Iterator[Problem]:
@@ -185,11 +163,11 @@ def _thinking(place: str, role: str, block: Fields) -> Iterator[Problem]:
     proof = "signature" if block.get("type") == "thinking" else "data"
     whole = isinstance(block.get(proof), str) and block.get(proof)
     if not whole or (proof == "signature" and not isinstance(block.get("thinking"), str)):
-        yield Problem(
-            place=f"{place}.{proof}",
-            rule="opaque_changed",
-            what=f"a thinking block has lost its `{proof}` or its text",
-            mend="pass it through as it came, or drop it whole",
+        yield refused(
+            f"{place}.{proof}",
+            "opaque_changed",
+            f"a thinking block has lost its `{proof}` or its text",
+            "pass it through as it came, or drop it whole",
         )
 
 
@@ -206,11 +184,11 @@ def _source(place: str, block: Fields) -> Iterator[Problem]:
         or kind not in ("base64", "url", "file", *(() if image else ("text", "content")))
     )
     if wrong:
-        yield Problem(
-            place=f"{place}.source",
-            rule="media_shape",
-            what="a source is not base64 `data` with a `media_type` taken here, nor a `url` or a `file_id`",
-            mend="give one of these; base64 without the `data:` prefix",
+        yield refused(
+            f"{place}.source",
+            "media_shape",
+            "a source is not base64 `data` with a `media_type` taken here, nor a `url` or a `file_id`",
+            "give one of these; base64 without the `data:` prefix",
         )
 
 
@@ -220,96 +198,60 @@ def _order(messages: list[Fields]) -> Iterator[Problem]:
         role = message.get("role")
         before = messages[i - 1].get("role") if i else None
         if role == "system" and before != "user":
-            yield Problem(
-                place=f"messages[{i}]",
-                rule="system_position",
-                what="a system message does not follow a user message",
-                mend="move it to `system`, or mark it as a notice in a user message",
+            yield refused(
+                f"messages[{i}]",
+                "system_position",
+                "a system message does not follow a user message",
+                "move it to `system`, or mark it as a notice in a user message",
             )
         elif i == 0 and role == "assistant":
-            yield Problem(
-                place="messages[0]",
-                rule="first_user",
-                what="the first message is not the user's",
-                mend="begin with a user message",
+            yield refused(
+                "messages[0]", "first_user", "the first message is not the user's", "begin with a user message"
             )
         elif role == before and role in ("user", "assistant"):
-            yield Problem(
-                place=f"messages[{i}]",
-                rule="alternation",
-                what=f"two {role} messages stand in a row",
-                mend="merge them into one message with separate blocks",
+            yield refused(
+                f"messages[{i}]",
+                "alternation",
+                f"two {role} messages stand in a row",
+                "merge them into one message with separate blocks",
             )
 
 
 def _pairs(messages: list[Fields]) -> Iterator[Problem]:
     """Every call answered once at the beginning of the next message; every id used by one call."""
-    seen: set[str] = set()
+    pairs = Pairs(_TERMS)
     for i, message in enumerate(messages):
-        calls: dict[str, str] = {}
         if message.get("role") == "assistant":
-            for j, block in _blocks(message, "tool_use"):
-                call_id = block.get("id")
-                place = f"messages[{i}].content[{j}]"
-                if isinstance(call_id, str):
-                    if call_id in seen:
-                        yield Problem(
-                            place=f"{place}.id",
-                            rule="call_id_duplicate",
-                            what="two calls share an id",
-                            mend="give each call its own id",
-                        )
-                    seen.add(call_id)
-                    calls[call_id] = place
-        answer = messages[i + 1] if i + 1 < len(messages) else {}
-        results = _blocks(answer, "tool_result") if answer.get("role") == "user" else []
-        yield from _results(i + 1, answer, results, calls)
-        if i == 0 and message.get("role") == "user":
-            yield from _results(0, message, _blocks(message, "tool_result"), {})
+            for place, _, block in _blocks(i, message, "tool_use"):
+                if isinstance(block.get("id"), str):
+                    yield from pairs.call(place, block["id"])
+        if i + 1 < len(messages):
+            yield from _results(i + 1, messages[i + 1], pairs)
+        yield from pairs.close()
+        if i == 0:
+            yield from _results(0, message, Pairs(_TERMS))
 
 
-def _blocks(message: Fields, kind: str) -> list[tuple[int, Fields]]:
+def _blocks(i: int, message: Fields, kind: str) -> list[tuple[str, int, Fields]]:
+    """Place, number and fields of the blocks of a kind."""
     found = [(j, fields(block) or {}) for j, block in enumerate(listed(message.get("content")))]
-    return [(j, block) for j, block in found if block.get("type") == kind]
+    return [(f"messages[{i}].content[{j}]", j, block) for j, block in found if block.get("type") == kind]
 
 
-def _results(i: int, message: Fields, results: list[tuple[int, Fields]], calls: dict[str, str]) -> Iterator[Problem]:
-    answered: set[str] = set()
-    for order, (j, block) in enumerate(results):
-        place = f"messages[{i}].content[{j}]"
-        call_id = name_of(block.get("tool_use_id"))
+def _results(i: int, message: Fields, pairs: Pairs) -> Iterator[Problem]:
+    if message.get("role") != "user":
+        return
+    for order, (place, j, block) in enumerate(_blocks(i, message, "tool_result")):
         if order != j:
-            yield Problem(
-                place=place,
-                rule="result_first",
-                what="a result stands after other content",
-                mend="put the results first, then the text",
+            yield refused(
+                place,
+                "result_first",
+                "a result stands after other content",
+                "put the results first, then the text",
             )
-        if not call_id:
-            continue
-        if call_id in answered:
-            yield Problem(
-                place=f"{place}.tool_use_id",
-                rule="result_duplicate",
-                what="a call has a second result",
-                mend="keep one result for each call",
-            )
-        elif call_id not in calls:
-            yield Problem(
-                place=f"{place}.tool_use_id",
-                rule="result_orphan",
-                what="a result answers no call of the message before",
-                mend="drop it with its call, or put it directly after the call",
-            )
-        answered.add(call_id)
-    for call_id, place in calls.items():
-        if call_id not in answered:
-            yield Problem(
-                place=place,
-                rule="call_unanswered",
-                what="a call has no result in the next message",
-                mend="add its result at the beginning of that message, or drop the call",
-            )
+        call_id = name_of(block.get("tool_use_id"))
+        if call_id:
+            yield from pairs.result(place, call_id)
 
 
 def _tools(tools: list[object]) -> Iterator[Problem]:
@@ -341,20 +283,20 @@ def _markers(request: Fields) -> Iterator[Problem]:
             if _marked(block):
                 places.append(place)
                 if kind in _THINKING:
-                    yield Problem(
-                        place=f"{place}.cache_control",
-                        rule="marker_place",
-                        what="a cache marker stands on thinking",
-                        mend="put it on the block after",
+                    yield refused(
+                        f"{place}.cache_control",
+                        "marker_place",
+                        "a cache marker stands on thinking",
+                        "put it on the block after",
                     )
             inner = listed((fields(block) or {}).get("content"))
             places += [f"{place}.content[{k}]" for k, part in enumerate(inner) if _marked(part)]
     if len(places) > MARKERS:
-        yield Problem(
-            place=places[MARKERS],
-            rule="marker_count",
-            what=f"there are {len(places)} cache markers, and the limit is {MARKERS}",
-            mend="keep those on the system text and the newest messages",
+        yield refused(
+            places[MARKERS],
+            "marker_count",
+            f"there are {len(places)} cache markers, and the limit is {MARKERS}",
+            "keep those on the system text and the newest messages",
         )
 
 

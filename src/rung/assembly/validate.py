@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rung.assembly.problems import Fields, Problem, encodable, shape
+from rung.assembly.problems import Fields, Problem, shape
+from rung.assembly.rules import encodable
 from rung.assembly.rules_anthropic import anthropic_problems
 from rung.assembly.rules_openai import chat_problems, responses_problems
 from rung.errors import ConfigError, RequestError, names
