@@ -21,106 +21,61 @@ class Control(NamedTuple):
     source: str
 
 
-_CHATML = "OpenAI, `chatml.md`; Qwen model cards"
-_LLAMA2 = "Meta, Llama 2 prompt format"
-_LLAMA3 = "Meta, Llama 3 prompt format"
-_GEMMA = "Google, Gemma formatting and system instructions"
-_MISTRAL = "Mistral, `mistral-common` special tokens"
-_DEEPSEEK = "DeepSeek, tokenizer configuration"
-_PHI = "Microsoft, Phi-3 and Phi-4 model cards"
-_COMMAND = "Cohere, Command R prompt format"
-_HARMONY = "OpenAI, Harmony response format"
-_CLAUDE = "Anthropic, text completions format"
-_ALPACA = "Stanford, Alpaca prompt template"
+# Family, where it is published, and the texts, with a comma and a space between them.
+_PUBLISHED = (
+    ("chatml", "OpenAI, `chatml.md`; Qwen model cards", "<|im_start|>, <|im_end|>, <|im_sep|>"),
+    (
+        "gpt",
+        "OpenAI, `tiktoken` special tokens",
+        "<|endoftext|>, <|endofprompt|>, <|fim_prefix|>, <|fim_middle|>, <|fim_suffix|>",
+    ),
+    ("llama-2", "Meta, Llama 2 prompt format", "[INST], [/INST], <<SYS>>, <</SYS>>, <s>, </s>"),
+    (
+        "llama-3",
+        "Meta, Llama 3 prompt format",
+        (
+            "<|begin_of_text|>, <|end_of_text|>, <|start_header_id|>, <|end_header_id|>, <|eot_id|>, <|eom_id|>, "
+            "<|python_tag|>"
+        ),
+    ),
+    ("llama-4", "Meta, Llama 4 prompt format", "<|header_start|>, <|eot|>"),
+    ("gemma", "Google, Gemma formatting and system instructions", "<start_of_turn>, <end_of_turn>, <bos>, <eos>"),
+    (
+        "mistral",
+        "Mistral, `mistral-common` special tokens",
+        (
+            "[SYSTEM_PROMPT], [/SYSTEM_PROMPT], [AVAILABLE_TOOLS], [/AVAILABLE_TOOLS], [TOOL_CALLS], [TOOL_RESULTS], "
+            "[/TOOL_RESULTS], [TOOL_CONTENT], [CALL_ID], [ARGS], [THINK], [/THINK], [IMG], [IMG_END], [PREFIX], "
+            "[MIDDLE], [SUFFIX]"
+        ),
+    ),
+    (
+        "deepseek",
+        "DeepSeek, tokenizer configuration",
+        "<｜begin▁of▁sentence｜>, <｜end▁of▁sentence｜>, <｜User｜>, <｜Assistant｜>, <｜tool▁calls▁begin｜>",
+    ),
+    ("phi", "Microsoft, Phi-3 and Phi-4 model cards", "<|system|>, <|user|>, <|assistant|>, <|end|>"),
+    ("qwen", "Qwen, function calling template", "<tool_call>, </tool_response>"),
+    ("qwen", "Qwen, thinking template", "</think>"),
+    (
+        "command-r",
+        "Cohere, Command R prompt format",
+        "<|START_OF_TURN_TOKEN|>, <|END_OF_TURN_TOKEN|>, <|SYSTEM_TOKEN|>, <|CHATBOT_TOKEN|>, <BOS_TOKEN>",
+    ),
+    ("harmony", "OpenAI, Harmony response format", "<|start|>, <|channel|>, <|message|>, <|call|>, <|return|>"),
+    ("glm", "Zhipu AI, GLM-4 tokenizer", "[gMASK], <sop>, <|observation|>"),
+    ("text", "Anthropic, text completions format", "Human:, Assistant:"),
+    ("text", "LangChain, buffer strings", "System:, AI:, Tool:, Function:"),
+    ("text", "Vicuna and Zephyr style templates", "User:"),
+    ("text", "common few-shot transcripts", "Bot:, Model:, Developer:"),
+    ("text", "ReAct transcripts", "Observation:"),
+    ("alpaca", "Stanford, Alpaca prompt template", "### Instruction:, ### Input:, ### Response:"),
+    ("alpaca", "common fine-tuning templates", "### System:, ### User:"),
+    ("alpaca", "Vicuna v0 template", "### Human:, ### Assistant:"),
+)
 
-CONTROLS: tuple[Control, ...] = (
-    Control("chatml", "<|im_start|>", _CHATML),
-    Control("chatml", "<|im_end|>", _CHATML),
-    Control("chatml", "<|im_sep|>", _CHATML),
-    Control("gpt", "<|endoftext|>", "OpenAI, `tiktoken` special tokens"),
-    Control("gpt", "<|endofprompt|>", "OpenAI, `tiktoken` special tokens"),
-    Control("gpt", "<|fim_prefix|>", "OpenAI, `tiktoken` special tokens"),
-    Control("gpt", "<|fim_middle|>", "OpenAI, `tiktoken` special tokens"),
-    Control("gpt", "<|fim_suffix|>", "OpenAI, `tiktoken` special tokens"),
-    Control("llama-2", "[INST]", _LLAMA2),
-    Control("llama-2", "[/INST]", _LLAMA2),
-    Control("llama-2", "<<SYS>>", _LLAMA2),
-    Control("llama-2", "<</SYS>>", _LLAMA2),
-    Control("llama-2", "<s>", _LLAMA2),
-    Control("llama-2", "</s>", _LLAMA2),
-    Control("llama-3", "<|begin_of_text|>", _LLAMA3),
-    Control("llama-3", "<|end_of_text|>", _LLAMA3),
-    Control("llama-3", "<|start_header_id|>", _LLAMA3),
-    Control("llama-3", "<|end_header_id|>", _LLAMA3),
-    Control("llama-3", "<|eot_id|>", _LLAMA3),
-    Control("llama-3", "<|eom_id|>", _LLAMA3),
-    Control("llama-3", "<|python_tag|>", _LLAMA3),
-    Control("llama-4", "<|header_start|>", "Meta, Llama 4 prompt format"),
-    Control("llama-4", "<|eot|>", "Meta, Llama 4 prompt format"),
-    Control("gemma", "<start_of_turn>", _GEMMA),
-    Control("gemma", "<end_of_turn>", _GEMMA),
-    Control("gemma", "<bos>", _GEMMA),
-    Control("gemma", "<eos>", _GEMMA),
-    Control("mistral", "[SYSTEM_PROMPT]", _MISTRAL),
-    Control("mistral", "[/SYSTEM_PROMPT]", _MISTRAL),
-    Control("mistral", "[AVAILABLE_TOOLS]", _MISTRAL),
-    Control("mistral", "[/AVAILABLE_TOOLS]", _MISTRAL),
-    Control("mistral", "[TOOL_CALLS]", _MISTRAL),
-    Control("mistral", "[TOOL_RESULTS]", _MISTRAL),
-    Control("mistral", "[/TOOL_RESULTS]", _MISTRAL),
-    Control("mistral", "[TOOL_CONTENT]", _MISTRAL),
-    Control("mistral", "[CALL_ID]", _MISTRAL),
-    Control("mistral", "[ARGS]", _MISTRAL),
-    Control("mistral", "[THINK]", _MISTRAL),
-    Control("mistral", "[/THINK]", _MISTRAL),
-    Control("mistral", "[IMG]", _MISTRAL),
-    Control("mistral", "[IMG_END]", _MISTRAL),
-    Control("mistral", "[PREFIX]", _MISTRAL),
-    Control("mistral", "[MIDDLE]", _MISTRAL),
-    Control("mistral", "[SUFFIX]", _MISTRAL),
-    Control("deepseek", "<｜begin▁of▁sentence｜>", _DEEPSEEK),
-    Control("deepseek", "<｜end▁of▁sentence｜>", _DEEPSEEK),
-    Control("deepseek", "<｜User｜>", _DEEPSEEK),
-    Control("deepseek", "<｜Assistant｜>", _DEEPSEEK),
-    Control("deepseek", "<｜tool▁calls▁begin｜>", _DEEPSEEK),
-    Control("phi", "<|system|>", _PHI),
-    Control("phi", "<|user|>", _PHI),
-    Control("phi", "<|assistant|>", _PHI),
-    Control("phi", "<|end|>", _PHI),
-    Control("qwen", "<tool_call>", "Qwen, function calling template"),
-    Control("qwen", "</tool_response>", "Qwen, function calling template"),
-    Control("qwen", "</think>", "Qwen, thinking template"),
-    Control("command-r", "<|START_OF_TURN_TOKEN|>", _COMMAND),
-    Control("command-r", "<|END_OF_TURN_TOKEN|>", _COMMAND),
-    Control("command-r", "<|SYSTEM_TOKEN|>", _COMMAND),
-    Control("command-r", "<|CHATBOT_TOKEN|>", _COMMAND),
-    Control("command-r", "<BOS_TOKEN>", _COMMAND),
-    Control("harmony", "<|start|>", _HARMONY),
-    Control("harmony", "<|channel|>", _HARMONY),
-    Control("harmony", "<|message|>", _HARMONY),
-    Control("harmony", "<|call|>", _HARMONY),
-    Control("harmony", "<|return|>", _HARMONY),
-    Control("glm", "[gMASK]", "Zhipu AI, GLM-4 tokenizer"),
-    Control("glm", "<sop>", "Zhipu AI, GLM-4 tokenizer"),
-    Control("glm", "<|observation|>", "Zhipu AI, GLM-4 tokenizer"),
-    Control("text", "Human:", _CLAUDE),
-    Control("text", "Assistant:", _CLAUDE),
-    Control("text", "System:", "LangChain, buffer strings"),
-    Control("text", "User:", "Vicuna and Zephyr style templates"),
-    Control("text", "AI:", "LangChain, buffer strings"),
-    Control("text", "Bot:", "common few-shot transcripts"),
-    Control("text", "Model:", "common few-shot transcripts"),
-    Control("text", "Developer:", "common few-shot transcripts"),
-    Control("text", "Tool:", "LangChain, buffer strings"),
-    Control("text", "Function:", "LangChain, buffer strings"),
-    Control("text", "Observation:", "ReAct transcripts"),
-    Control("alpaca", "### Instruction:", _ALPACA),
-    Control("alpaca", "### Input:", _ALPACA),
-    Control("alpaca", "### Response:", _ALPACA),
-    Control("alpaca", "### System:", "common fine-tuning templates"),
-    Control("alpaca", "### User:", "common fine-tuning templates"),
-    Control("alpaca", "### Human:", "Vicuna v0 template"),
-    Control("alpaca", "### Assistant:", "Vicuna v0 template"),
+CONTROLS: tuple[Control, ...] = tuple(
+    Control(family, text, source) for family, source, texts in _PUBLISHED for text in texts.split(", ")
 )
 
 
