@@ -128,23 +128,31 @@ def _excluded(path: str, config: CheckConfig) -> bool:
 
 
 def _finding(hit: Hit, path: str, lines: tuple[str, ...]) -> Finding:
-    rule = RULES[hit.rule]
     span = hit.span
     steps = tuple(
         Step(line=mark.span.line, col=_column(lines, mark.span.line, mark.span.col), note=mark.note)
         for mark in hit.taint.steps
     )
+    begin = span.line, _column(lines, span.line, span.col)
+    end = span.end_line, _column(lines, span.end_line, span.end_col)
+    return _reported(hit.rule, path, begin, end, hit.message, steps)
+
+
+def _reported(
+    rule: str, path: str, begin: tuple[int, int], end: tuple[int, int], message: str, flow: tuple[Step, ...] = ()
+) -> Finding:
+    """A finding from one line and column to another, with what its rule says."""
     return Finding(
-        rule=rule.id,
+        rule=rule,
         path=path,
-        line=span.line,
-        col=_column(lines, span.line, span.col),
-        end_line=span.end_line,
-        end_col=_column(lines, span.end_line, span.end_col),
-        message=hit.message,
-        why=rule.why,
-        mend=rule.mend,
-        flow=steps,
+        line=begin[0],
+        col=begin[1],
+        end_line=end[0],
+        end_col=end[1],
+        message=message,
+        why=RULES[rule].why,
+        mend=RULES[rule].mend,
+        flow=flow,
     )
 
 
@@ -179,7 +187,6 @@ def _kept(findings: list[Finding], comments: list[Ignore], path: str, config: Ch
 
 
 def _unused(comments: list[Ignore], path: str, config: CheckConfig) -> Iterator[Finding]:
-    rule = RULES["RUNG001"]
     for comment in comments:
         idle = [
             name for name in comment.rules if name not in comment.used and (config.wants(name) or name not in RULES)
@@ -189,29 +196,9 @@ def _unused(comments: list[Ignore], path: str, config: CheckConfig) -> Iterator[
         if not comment.rules and comment.used:
             continue
         what = names(idle) if idle else "any rule"
-        yield Finding(
-            rule=rule.id,
-            path=path,
-            line=comment.line,
-            col=comment.col,
-            end_line=comment.line,
-            end_col=comment.col + 1,
-            message=f"the ignore comment silences nothing of {what}",
-            why=rule.why,
-            mend=rule.mend,
-        )
+        begin, end = (comment.line, comment.col), (comment.line, comment.col + 1)
+        yield _reported("RUNG001", path, begin, end, f"the ignore comment silences nothing of {what}")
 
 
 def _unreadable(path: str, problem: str, line: int, col: int) -> Finding:
-    rule = RULES["RUNG000"]
-    return Finding(
-        rule=rule.id,
-        path=path,
-        line=line,
-        col=col,
-        end_line=line,
-        end_col=col,
-        message=problem,
-        why=rule.why,
-        mend=rule.mend,
-    )
+    return _reported("RUNG000", path, (line, col), (line, col), problem)

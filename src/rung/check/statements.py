@@ -116,35 +116,24 @@ class Flow(Expressions):
 
     def do_If(self, node: ast.If) -> bool:
         layers: list[Layer] = []
-        depth = 0
-        ended_all = True
-        base = self.layer
-        current: ast.If | None = node
-        total = False
-        while current is not None:
-            self.eval(current.test)
+
+        def arm(narrow: Callable[[ast.expr], None], test: ast.expr, body: list[ast.stmt]) -> None:
             with self.branch() as layer:
-                self.narrow(current.test)
-                ended = self.run(current.body)
-            if not ended:
-                layers.append(layer)
-                ended_all = False
-            if len(current.orelse) == 1 and isinstance(current.orelse[0], ast.If):
-                current = current.orelse[0]
-                depth += 1
-                continue
-            if current.orelse:
-                total = True
-                with self.branch() as layer:
-                    self.narrow_not(current.test)
-                    ended = self.run(current.orelse)
-                if not ended:
+                narrow(test)
+                if not self.run(body):
                     layers.append(layer)
-                    ended_all = False
-            current = None
-        self.layer = base
+
+        while True:
+            self.eval(node.test)
+            arm(self.narrow, node.test, node.body)
+            if len(node.orelse) != 1 or not isinstance(node.orelse[0], ast.If):
+                break
+            node = node.orelse[0]  # an `elif`; in a loop, because a chain of them may be long
+        if node.orelse:
+            arm(self.narrow_not, node.test, node.orelse)
+        total = bool(node.orelse)
         self.settle(layers, total=total)
-        return total and ended_all
+        return total and not layers
 
     def narrow(self, test: ast.expr) -> None:
         """What a condition says about a variable: a tool's message, or one of a fixed set of values."""
