@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from rung.errors import ConfigError, InputError, kind
 from rung.knowledge.filters import Filters, tenant_key
 from rung.knowledge.find import DEFAULT_MINIMUM, ranked, reranked
-from rung.knowledge.labelled import labelled
+from rung.knowledge.labelled import Labelled, labelled
 from rung.knowledge.listing import count_everything, list_documents
 from rung.knowledge.meaning import Meaning
 from rung.knowledge.read import FORMATS, MAX_BYTES, FileContent, Format, read_file, walk
@@ -204,12 +204,9 @@ class KnowledgeBase:
             valid_from=valid_from,
             valid_to=valid_to,
         )
-        digest = version_of(content, labels, self._tokenizer, self._chunk_tokens)
-        with self._database.reading() as session:
-            held = chunks_held(session, labels, digest, self._meaning is not None)
-        if held is not None:
-            return Added(document=document, version=digest, status="unchanged", chunks=held)
-        one = prepare(content, labels, self._tokenizer, self._chunk_tokens)
+        one = self._prepared(content, labels)
+        if isinstance(one, Added):
+            return one
         status = self._write_all([one], None)[0][0]
         return Added(document=document, version=one.version, status=status, chunks=len(one.chunks))
 
@@ -264,13 +261,11 @@ class KnowledgeBase:
                     metadata=metadata,
                     collection=owner,
                 )
-                digest = version_of(content, labels, self._tokenizer, self._chunk_tokens)
-                with self._database.reading() as session:
-                    held = chunks_held(session, labels, digest, self._meaning is not None)
-                if held is not None:
-                    unchanged.append(labels.document)
+                one = self._prepared(content, labels)
+                if isinstance(one, Added):
+                    unchanged.append(one.document)
                 else:
-                    prepared.append(prepare(content, labels, self._tokenizer, self._chunk_tokens))
+                    prepared.append(one)
             except InputError as error:
                 if on_error == "raise":
                     raise
@@ -393,6 +388,15 @@ class KnowledgeBase:
         self.close()
 
     # Within
+
+    def _prepared(self, content: FileContent, labels: Labelled) -> Prepared | Added:
+        """What is to be written; or, where this version is held already, that it is unchanged."""
+        digest = version_of(content, labels, self._tokenizer, self._chunk_tokens)
+        with self._database.reading() as session:
+            held = chunks_held(session, labels, digest, self._meaning is not None)
+        if held is not None:
+            return Added(document=labels.document, version=digest, status="unchanged", chunks=held)
+        return prepare(content, labels, self._tokenizer, self._chunk_tokens)
 
     def _write_all(
         self, prepared: Sequence[Prepared], folder: FolderState | None
