@@ -88,15 +88,21 @@ def unavailable(error: sqlite3.OperationalError, path: str, waited: float) -> St
 
 
 def _prepare(connection: sqlite3.Connection, path: str, busy_timeout: float) -> None:
-    # Read before anything is written, so that another program's file is left as it is.
-    owner, version = _identity(connection)
+    # Read before anything is written, so that another program's file is left as it is; and in one transaction, so
+    # that what is read belongs together while another handle makes the tables.
+    connection.execute("BEGIN")
+    try:
+        owner, version = _identity(connection)
+        holds_tables = connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
+    finally:
+        connection.execute("COMMIT")
     if owner == APPLICATION_ID and version > VERSION:
         raise SchemaVersionError(
             f"`{os.path.basename(path)}` has version {version}, this program reads up to {VERSION} (update rung)",
             found=version,
             supported=VERSION,
         )
-    if owner != APPLICATION_ID and (owner or connection.execute("SELECT 1 FROM sqlite_master").fetchone()):
+    if owner != APPLICATION_ID and (owner or holds_tables):
         raise SchemaVersionError(
             f"`{os.path.basename(path)}` is the database of another program (give another path)",
             found=version,
