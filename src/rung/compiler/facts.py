@@ -12,7 +12,7 @@ from rung.policy.rules import PolicySet, SourcePolicy
 from rung.records.item import ContextItem, Slot, body
 
 if TYPE_CHECKING:
-    from rung.assembly.messages import Block
+    from rung.assembly.messages import Block, Message
     from rung.records.labels import Labels
 
 
@@ -38,12 +38,13 @@ class Facts:
         type: the name of its type.
         labels: its labels; one object for all items of a cache whose labels are equal.
         sizes: what its block costs, by the costs that counted it.
-        block, canonical: its block as it stands in every turn and its place in the context block's order, once known.
+        block, literal, spoken: how it stands in every turn, once known: as data, as an instruction, as a request.
+        canonical: its place in the context block's order, once known.
     """
 
     __slots__ = (
-        "block", "canonical", "from_tool", "key", "label", "labels", "linked", "named", "observed", "place", "plain",
-        "promoted", "rules", "seen", "sizes", "slots", "stale_from", "supersedes", "type", "unfilled",
+        "block", "canonical", "from_tool", "key", "label", "labels", "linked", "literal", "named", "observed", "place",
+        "plain", "promoted", "rules", "seen", "sizes", "slots", "spoken", "stale_from", "supersedes", "type", "unfilled",
     )  # fmt: skip
 
     def __init__(self, item: ContextItem[Any], policy: PolicySet, labels: Labels | None = None) -> None:
@@ -70,6 +71,8 @@ class Facts:
         self.labels = item.labels if labels is None else labels
         self.sizes: dict[object, int] = {}
         self.block: Block | None = None
+        self.literal: Block | None = None
+        self.spoken: Message | None = None
         self.canonical: tuple[Any, ...] | None = None
 
 

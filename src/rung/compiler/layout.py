@@ -63,6 +63,14 @@ def context_message(context: Iterable[Candidate]) -> Message:
 
 def instruction_block(one: Candidate, by_id: Mapping[str, Candidate]) -> Block:
     """An instruction as it stands, with the items of its slots as quoted data."""
+    if one.facts.slots or one.text is not None:
+        return _instruction_block(one, by_id)
+    if one.facts.literal is None:
+        one.facts.literal = _instruction_block(one, by_id)
+    return one.facts.literal
+
+
+def _instruction_block(one: Candidate, by_id: Mapping[str, Candidate]) -> Block:
     slots = tuple((part.name, quoted(by_id[part.item_id])) for part in one.item.parts if isinstance(part, Slot))
     return Block(
         item_id=one.item.id,
@@ -115,7 +123,11 @@ def _quoted(one: Candidate) -> Block:
 
 def spoken(one: Candidate) -> Message:
     """An item of the conversation: its role comes from its type, never from its text."""
-    return spoken_item(one.item, "history" if one.place == "history" else "request", _text(one))
+    if one.place == "history" or one.text is not None:
+        return spoken_item(one.item, "history" if one.place == "history" else "request", _text(one))
+    if one.facts.spoken is None:
+        one.facts.spoken = spoken_item(one.item, "request")
+    return one.facts.spoken
 
 
 def _text(one: Candidate) -> str:

@@ -1,0 +1,108 @@
+"""What a store keeps between turns changes no turn: each is as it would be if it were the first."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rung import (
+    Assistant,
+    ContextItem,
+    ContextStore,
+    Evidence,
+    Memory,
+    PolicySet,
+    SourcePolicy,
+    ToolCall,
+    ToolOutput,
+    Turn,
+    User,
+    default_policy,
+)
+from rung.compiler.entry import Options, compile_items
+from rung.store import core
+
+NOW = datetime(2026, 11, 30, tzinfo=UTC)
+
+
+def opened() -> ContextStore:
+    base = default_policy()
+    sources = {
+        "a": SourcePolicy(priority=70, limit=3),
+        "b": SourcePolicy(max_tokens=60),
+        "c": SourcePolicy(min_tokens=30, min_score=0.2),
+        "d": SourcePolicy(always_include=True),
+    }
+    policy = PolicySet(types=base.types, transitions=base.transitions, freshness=base.freshness, sources=sources)
+    return ContextStore(policy, clock=lambda: NOW)
+
+
+def first(store: ContextStore, items: list[ContextItem[Any]], **options: Any) -> Turn:
+    """The turn, compiled with nothing kept from the turns before."""
+    return compile_items(*core(store), items, Options(**options))
+
+
+def assert_same(one: Turn, other: Turn) -> None:
+    assert one.manifest.json() == other.manifest.json()
+    assert one.request == other.request
+
+
+turns = st.lists(
+    st.tuples(
+        st.permutations(range(9)),
+        st.integers(1, 9),
+        st.lists(st.none() | st.sampled_from((0.1, 0.5, 0.9)), min_size=9, max_size=9),
+        st.integers(250, 600),
+        st.sampled_from(("openai-chat", "anthropic", "text")),
+    ),
+    min_size=2,
+    max_size=4,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@given(turns=turns)
+def test_orders_scores_and_budgets_change_from_turn_to_turn(turns: list[Any]) -> None:
+    store = opened()
+    rules = store.instruct("Answer briefly.")
+    items: list[ContextItem[Any]] = [
+        store.add(
+            Memory if number == 4 else Evidence, f"Passage {number % 7}: " + "words " * 12, source="abcd"[number % 4]
+        )
+        for number in range(9)
+    ]
+    for number, (order, count, scores, budget, target) in enumerate(turns):
+        given_items = [rules, *(items[place] for place in order[:count]), store.user(f"Question {number}?")]
+        known = {item.id: score for item, score in zip(items, scores, strict=True) if score is not None}
+        options: dict[str, Any] = {"budget": budget, "target": target, "scores": known}
+        assert_same(store.compile(given_items, **options), first(store, given_items, **options))
+
+
+exchanges = st.lists(
+    st.tuples(st.integers(1, 60), st.booleans(), st.sampled_from((260, 330, 420))), min_size=1, max_size=14
+)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@given(exchanges=exchanges)
+def test_a_session_goes_on_from_where_it_was(exchanges: list[tuple[int, bool, int]]) -> None:
+    store = opened()
+    rules = store.instruct("Answer briefly.")
+    view = store.scope(tenant="acme", session="s")
+    for number, (words, calls, budget) in enumerate(exchanges):
+        view.add(User, f"Question {number}: " + "word " * words, source="user")
+        if calls:
+            view.add(Assistant, "", source="model", parts=[ToolCall(id=f"c{number}", name="f")])
+            assert_same(*both(view, rules, budget))
+            # A result that repeats an earlier one refers to it, as long as that is sent.
+            view.add(ToolOutput, "the same row of a table " * 10, source="tool:f", call_id=f"c{number}")
+        assert_same(*both(view, rules, budget))
+        view.add(Assistant, "answer " * words, source="model")
+
+
+def both(view: ContextStore, rules: ContextItem[Any], budget: int) -> tuple[Turn, Turn]:
+    options: dict[str, Any] = {"budget": budget, "history": "session"}
+    return view.compile([rules], **options), first(view, [rules], **options)
