@@ -44,7 +44,8 @@ class Facts:
 
     __slots__ = (
         "block", "canonical", "from_tool", "key", "label", "labels", "linked", "literal", "named", "observed", "place",
-        "plain", "promoted", "rules", "seen", "sizes", "slots", "spoken", "stale_from", "supersedes", "type", "unfilled",
+        "plain", "promoted", "rules", "seen", "sizes", "slots", "spoken", "stale_from", "supersedes", "type",
+        "unfilled",
     )  # fmt: skip
 
     def __init__(self, item: ContextItem[Any], policy: PolicySet, labels: Labels | None = None) -> None:
