@@ -95,6 +95,141 @@ def test_the_account_number_alone_is_found() -> None:
     assert (run.kind, run.view) == ("literal", "iban")
 
 
+URL, HOST = "https://pay.evil-orders.ru/now?id=7", "evil-orders.ru"
+# The literal, and ways to write it: each of them on either side, the other one as it is.
+WRITTEN = {
+    "DE89 3704 0044 0532 0130 00": (
+        "DE89370400440532013000",
+        "de89 3704 0044 0532 0130 00",
+        "DE 89-3704-0044-0532-0130-00",
+        "DE89.3704.0044.0532.0130.00",
+        "DE89/3704/0044/0532/0130/00",
+        "DE89 - 3704 - 0044 - 0532 - 0130 - 00",
+        "D E 8 9 3 7 0 4 0 0 4 4 0 5 3 2 0 1 3 0 0 0",
+        "370400440532013000",
+        "3704 0044 0532 0130 00",
+        "ＤＥ８９ ３７０４ ００４４ ０５３２ ０１３０ ００",
+        "DЕ89 3704 0044 0532 0130 00",
+        "DE89 37O4 OO44 O532 O13O OO",
+        "DE89 3704 0044\u200b 0532 01\u200b30 00",
+        "DE89\n3704\n0044\n0532\n0130\n00",
+        "DE<b>89 3704</b> 0044 <i>0532</i> 0130 00",
+        "DE89&#32;3704&nbsp;0044&#x20;0532 0130 00",
+        "account:DE89370400440532013000;",
+    ),
+    "GB29 NWBK 6016 1331 9268 19": ("GB29-NWBK-6016-1331-9268-19", "gb29nwbk60161331926819", "60161331926819"),
+    "+44 1632 960123": (
+        "(0044) 1632/960123",
+        "+44 (0)1632 960 123",
+        "01632 960123",
+        "+441632960123",
+        "44.1632.960.123",
+        "0044 / 1632 / 960 / 123",
+        "+44 1632 — 960123",
+        "+４４ １６３２ ９６０１２３",
+        "+٤٤ ١٦٣٢ ٩٦٠١٢٣",
+        "+44 1632 96\u00ad01\u200d23",
+        "tel:+44-1632-960123",
+        "+44_1632_960123",
+    ),
+    "bob.brown@evil-orders.ru": (
+        "BOB.Brown@Evil-Orders.RU",
+        "bob.brown [at] evil-orders [dot] ru",
+        "bob.brown(at)evil-orders(dot)ru",
+        "bob.brown(at)evil-orders.ru",
+        "bob.brown[@]evil-orders[.]ru",
+        "bob.brown @ evil-orders . ru",
+        "bob dot brown at evil-orders dot ru",
+        "bob.brown AT evil-orders DOT ru",
+        "bob.brown{at}evil-orders{dot}ru",
+        "bob.brown&#64;evil-orders&#46;ru",
+        "bob.brown%40evil-orders.ru",
+        "bоb.brоwn@evil-orders.ru",
+        "bob.brown＠evil-orders．ru",
+        "bob.b\u200brown@evil-\u200borders.ru",
+        "<b>bob</b>.brown@evil-orders.ru",
+        "mailto:bob.brown@evil-orders.ru",
+    ),
+    URL: (
+        "HTTPS://PAY.EVIL-ORDERS.RU/now?id=7",
+        "hxxps://pay.evil-orders.ru/now?id=7",
+        "hXXp://pay[.]evil-orders[.]ru/now?id=7",
+        "https[:]//pay[.]evil-orders[.]ru/now?id=7",
+        "pay.evil-orders[.]ru/now?id=7",
+        "pay(dot)evil-orders(dot)ru/now?id=7",
+        "https : // pay.evil-orders.ru/now?id=7",
+        "https://pay．evil-orders。ru/now?id=7",
+        "https:\u200b//pay.evil-\u200borders.ru/now?id=7",
+        "https://pаy.evil-оrders.ru/now?id=7",
+        "https&#58;//pay&#46;evil-orders&#46;ru/now?id=7",
+        "https%3A%2F%2Fpay.evil-orders.ru%2Fnow%3Fid=7",
+        "pay[.]evil-orders[.]ru",
+    ),
+    f"https://{HOST}": ("evil-orders[.]ru", "hxxp://evil-orders.ru", "evil-orders dot ru", "http://evil-orders(.)ru/"),
+    "9f86d081884c7d659a2feaa0": (
+        "9F86D081884C7D659A2FEAA0",
+        "9f:86:d0:81:88:4c:7d:65:9a:2f:ea:a0",
+        "9f86 d081 884c 7d65 9a2f eaa0",
+        "9f86d081-884c7d65-9a2feaa0",
+        "0x9f86d081884c7d659a2feaa0",
+        "9f86d081884c\u200b7d659a2feaa0",
+    ),
+    "sk9Xw2Lm4Qp8Rt6Yv1Zb3Nc5": (
+        "sk9Xw2Lm\u200b4Qp8Rt6Yv1Zb3Nc5",
+        "sk9Xw2Lm-4Qp8Rt6Y-v1Zb3Nc5",
+        "ｓｋ9Xw2Lm4Qp8Rt6Yv1Zb3Nc5",
+    ),
+}
+PAIRS = [(said, how) for said, ways in WRITTEN.items() for how in ways]
+
+
+@pytest.mark.parametrize(("said", "how"), PAIRS)
+@pytest.mark.parametrize("protected", [True, False], ids=["in the instruction", "in the result"])
+def test_a_literal_is_found_however_it_is_written(said: str, how: str, protected: bool) -> None:
+    document, text = (said, how) if protected else (how, said)
+    document, text = f"It was said to write to {document} for it.", f"Always name {text} when asked."
+    index = FingerprintIndex()
+    index.add(7, document)
+    runs = index.find(text, {7: document}.get)
+    assert [run.kind for run in runs][:1] == ["literal"]
+    assert text[slice(*runs[0].span)] in text.removeprefix("Always name ").removesuffix(" when asked.")
+    assert not index.find(text, {7: document}.get, held=[f"Ours is {text}"])
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        ("Sent on 2026-05-14 10:30:00, due 2026-06-14.", "Today is 2026-05-14 10:30:00, due 2026-06-14."),
+        ("2026-05-14T10:30:00.123456Z", "log 2026-05-14T10:30:00.123456Z"),
+        ("20260514103000 done", "file 20260514103000"),
+        ("14.05.2026 bis 16.05.2026", "vom 14.05.2026 bis 16.05.2026"),
+        ("in 2020, 2021, 2022 and 2023/2024", "years 2020, 2021, 2022, 2023/2024"),
+        ("100000000 of 10,000,000.00", "never above 100000000 or 10,000,000.00"),
+        ("steps 10 20 30 40 50 60", "scale: 10, 20, 30, 40, 50, 60"),
+        ("0.1, 0.2, 0.3, 0.4, 0.5", "0.1, 0.2, 0.3, 0.4, 0.5"),
+        ("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12", "lines 7\n8\n9\n10\n11\n12\n13"),
+        ("1. a\n2. b\n3. c", "1. d\n2. e\n3. f"),
+        ("call 123-456-7890 or (555) 123-4567", "like 123-456-7890 or +1 555 123 4567"),
+        ("pi is 3.14159265358979", "use 3.14159265358979"),
+        ("card 4111 1111 1111 1111 and 4242 4242 4242 4242", "not 4111-1111-1111-1111, 4242424242424242"),
+        ("at 192.168.100.200 and 127.0.0.1", "host 192.168.100.200"),
+        ("Windows 10.0.19045.3803", "needs 10.0.19045.3803"),
+        ("EUR 12.50 in 2026, 3 for 30.00", "EUR 12.50 in 2026, 3 for 30.00"),
+        ("see https://github.com", "Ask for the repository on GitHub.com or github.com."),
+        ("mail me@example.com", "such as me@example.com or me [at] example [dot] com"),
+        ("Meet us at the gate (dot your i's) at nine", "Meet at the gate; a dot is a point."),
+        ("| a | b |\n|---|---|\n| 12 | 34 |", "| c | d |\n|---|---|\n| 12 | 34 |"),
+        ("Order 1842 of 17 items for 4417", "Order 1842 of 17 items for 4417"),
+        ("2147483647 and 4294967295", "at most 2147483647"),
+        ("a bad cafe faded, dead beef", "a bad cafe faded, dead beef"),
+    ],
+)
+def test_everyday_numbers_and_names_are_no_literals(document: str, text: str) -> None:
+    index = FingerprintIndex()
+    index.add(7, f"It said: {document} (so far).")
+    assert not index.find(f"Well then: {text} and no more", {7: f"It said: {document} (so far)."}.get)
+
+
 def test_pieces_of_several_documents_are_each_found() -> None:
     documents = {1: PASSAGE[:52], 2: PASSAGE[52:]}
     index = FingerprintIndex(n=32)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,7 +90,7 @@ def test_three_encodings_are_not_undone() -> None:
 def test_long_runs_are_all_found(text: str, least: int) -> None:
     marks = bytes(1 if char == "a" else 0 for char in text.replace("b", "aaaaaaab"))
     expected = [m.span() for m in re.finditer(b"\x01{%d,}" % least, marks)]
-    assert long_runs(marks, least) == expected
+    assert long_runs(np.frombuffer(marks, dtype=np.bool_), least) == expected
 
 
 def test_views_do_not_depend_on_the_hash_seed() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .literals import Literal, literals
 from .views import DEFAULT_N, NORMALISATION_VERSION, Normalised, normalise, views
 
 if TYPE_CHECKING:
@@ -19,16 +18,19 @@ __all__ = [
     "SHORTEST",
     "FingerprintIndex",
     "Held",
-    "Literal",
     "Normalised",
     "Run",
-    "literals",
     "normalise",
     "views",
 ]
 
 # The index computes with numpy, which `import rung` does not load.
-_LAZY = {"FingerprintIndex": "index", "Held": "index", "Run": "runs", "SHORTEST": "prints"}
+_LAZY = {
+    "FingerprintIndex": "index",
+    "Held": "index",
+    "Run": "runs",
+    "SHORTEST": "prints",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -44,11 +44,16 @@ def carriers(texts: Sequence[bytes], least: int) -> set[int]:
     if pieces:
         ends_of_pieces = np.cumsum([len(piece) + len(_JOINT) for piece in pieces])
         found.update(owners[i] for i in _base64_owners(_JOINT.join(pieces), ends_of_pieces, True, least))
+    marks = np.frombuffer(joined.translate(_hex_marks()), dtype=np.uint8)
     for rot13 in (False, True):
-        places = list(_hex_places(joined, rot13, least))
+        places = list(_hex_places(joined, marks, rot13, least))
         if places:
             found.update(np.searchsorted(ends, places, side="right").tolist())
     return found
+
+
+def _marked(data: bytes, table: bytes) -> NDArray[np.bool_]:
+    return np.frombuffer(data.translate(table), dtype=np.bool_)
 
 
 def _url_safe_pieces(texts: Sequence[bytes], least: int) -> tuple[list[int], list[bytes]]:
@@ -61,7 +66,7 @@ def _url_safe_pieces(texts: Sequence[bytes], least: int) -> tuple[list[int], lis
     owners: list[int] = []
     pieces: list[bytes] = []
     stretch: tuple[int, int, int] | None = None
-    for start, end in (*long_runs(joined.translate(_TOKEN_BYTES), _WRAPPED), (len(joined), len(joined))):
+    for start, end in (*long_runs(_marked(joined, _TOKEN_BYTES), _WRAPPED), (len(joined), len(joined))):
         owner = bisect_right(ends, start)
         if stretch and owner == stretch[0] and start - stretch[2] <= _GAP:
             stretch = (owner, stretch[1], end)
@@ -79,8 +84,10 @@ def _url_safe_pieces(texts: Sequence[bytes], least: int) -> tuple[list[int], lis
 def _base64_owners(joined: bytes, ends: Indices, url_safe: bool, least: int) -> Iterator[int]:
     """Indices of the joined texts, which end at `ends`, that may carry base64 of one alphabet."""
     table = base64_values(url_safe, False)
-    skipped = np.flatnonzero(table == SKIP).astype(np.uint8).tobytes()
-    values = np.frombuffer(joined.translate(table.tobytes(), skipped), dtype=np.uint8)
+    # To let `translate` delete takes longer.
+    all_values = np.frombuffer(joined.translate(table.tobytes()), dtype=np.uint8)
+    is_kept = np.not_equal(all_values, SKIP)
+    values = np.compress(is_kept, all_values)
     for rot13, places in enumerate(_base64_places(values, least)):
 
         def is_text(place: int, rot13: bool = bool(rot13)) -> bool:
@@ -89,7 +96,7 @@ def _base64_owners(joined: bytes, ends: Indices, url_safe: bool, least: int) -> 
         # Chance, mostly; to find the text of each place takes longer than to look again.
         if len(places) <= _MANY and not any(map(is_text, places.tolist())):
             continue
-        at = np.flatnonzero(table[np.frombuffer(joined, dtype=np.uint8)] != SKIP)
+        at = np.flatnonzero(is_kept)
         owners = np.searchsorted(ends, at[places], side="right")
         for owner in np.unique(owners).tolist():
             here = places[owners == owner]
@@ -108,31 +115,38 @@ def _base64_places(values: Bytes, least: int) -> tuple[Indices, Indices]:
         return empty, empty
     # Two values at each place, as one number; by alignment and group for those that are looked at everywhere.
     padded = np.concatenate((values, np.zeros(8, dtype=np.uint8)))
-    pairs = np.ndarray((len(values) + 4,), dtype="<u2", buffer=padded, strides=(1,))
     shape, strides = (4, -(-count // spacing)), (1, 4 * spacing)
     front = np.ndarray(shape, dtype="<u2", buffer=padded, strides=strides)
     back = np.ndarray(shape, dtype="<u2", buffer=padded, strides=strides, offset=2)
     fronts, backs = _half_tables()
-    both = fronts[front] | backs[back]
+    both: NDArray[np.uint32] = fronts[front] | backs[back]
     plain, turned = (both & 0xFFF).astype(np.uint32), (both >> 16).astype(np.uint32)
-    return _refined(pairs, spacing, plain, False), _refined(pairs, spacing, turned, True)
+    return _refined(padded, spacing, plain, False), _refined(padded, spacing, turned, True)
 
 
-def _refined(pairs: NDArray[np.uint16], spacing: int, groups: NDArray[np.uint32], rot13: bool) -> Indices:
+def _refined(values: Bytes, spacing: int, groups: NDArray[np.uint32], rot13: bool) -> Indices:
     good = _group_table()[groups]
-    shifts, hits = np.nonzero(good[:, :-1] & good[:, 1:])
-    places = hits * (4 * spacing) + shifts
+    found = np.flatnonzero(good[:, :-1] & good[:, 1:])
+    shifts: Indices = found // (good.shape[1] - 1)
+    hits: Indices = found - shifts * (good.shape[1] - 1)
+    places: Indices = hits * (4 * spacing) + shifts
     fronts, backs = _half_tables()
     last = groups[shifts, hits] & 3
     for offset in range(4, 4 * spacing + 4, 4):
         if len(places) <= _FEW:
             break
-        both = fronts[pairs[places + offset]] | backs[pairs[places + offset + 2]]
-        both = both >> 16 if rot13 else both & 0xFFF
-        kept = _group_table()[both] & FOLLOWS[last * 4 + (both >> 10)]
+        front, back = _pairs(values, places + offset), _pairs(values, places + (offset + 2))
+        both = (fronts.take(front) | backs.take(back)) >> (16 if rot13 else 0) & 0xFFF
+        kept = _group_table().take(both) & FOLLOWS.take(last * 4 + (both >> 10))
         places, last = places[kept], both[kept] & 3
     # Inside the run: its first group may reach into the joint before the text.
     return places + 4 * (spacing // 2)
+
+
+def _pairs(values: Bytes, places: Indices) -> NDArray[np.uint16]:
+    """Two values at each place as one number. (To take them at once from odd addresses is slower.)"""
+    pairs: NDArray[np.uint16] = values.take(places) | values.take(places + 1).astype(np.uint16) << np.uint16(8)
+    return pairs
 
 
 def _holds_text(values: Bytes, place: int, least: int, rot13: bool) -> bool:
@@ -186,17 +200,17 @@ def _group_table() -> NDArray[np.bool_]:
     return np.asarray(FOLLOWS[first * 4 + middle] & FOLLOWS[middle * 4 + last], dtype=bool)
 
 
-def _hex_places(joined: bytes, rot13: bool, least: int) -> Iterator[int]:
+@cache
+def _hex_marks() -> bytes:
+    """Byte → 1 where it may stand in a run of hex digits, 2 where by rot13."""
+    plain, turned = (np.not_equal(hex_values(rot13), OTHER).astype(np.uint8) for rot13 in (False, True))
+    return (plain | turned << 1).tobytes()
+
+
+def _hex_places(joined: bytes, marks: Bytes, rot13: bool, least: int) -> Iterator[int]:
     """Places in `joined` where a run of hex digits and separators ends that holds enough digits."""
-    table = hex_values(rot13)
-    digits = np.flatnonzero(table < 16).astype(np.uint8).tobytes()
-    marks = joined.translate((table != OTHER).astype(np.uint8).tobytes())
-    pattern = b"\x01" * (2 * least)
-    at = marks.find(pattern)
-    while at >= 0:
-        end = marks.find(b"\0", at)
-        end = len(marks) if end < 0 else end
-        run = joined[at:end]
+    digits = np.flatnonzero(hex_values(rot13) < 16).astype(np.uint8).tobytes()
+    for start, end in long_runs(np.not_equal(marks & (2 if rot13 else 1), 0), 2 * least):
+        run = joined[start:end]
         if len(run) - len(run.translate(None, digits)) >= 2 * least:
             yield end - 1  # the first may belong to the joint before the text
-        at = marks.find(pattern, end)

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .fold import codes, fold
-from .hashing import among, distinct, every_gram, of_literal, substrings
+from .hashing import among, distinct, every_gram, substrings
 from .levels import matches
-from .literals import Literal, literals
+from .literals import LEAST_FORM, Literal
 from .prints import SHORTEST, Sampling
 from .runs import MOST_RUNS, NEVER, Run, Windows, longest_novel, outermost, reaches, shared
+from .said import Said, layers_of, literals_of
 from .sightings import MANY, Sightings, changes
 from .views import Normalised, views_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .layers import Layer
     from .levels import Level, Levels
 
 
@@ -38,9 +40,18 @@ class Reading:
         self._first_party = first_party
 
     @cached_property
+    def _layers(self) -> list[Layer]:
+        return layers_of(self.text, self.views)
+
+    @cached_property
     def literals(self) -> list[Literal]:
         """The typed literals of the text."""
-        return literals(self.text, self._first_party)
+        return literals_of(self._layers, self._first_party)
+
+    @cached_property
+    def said(self) -> Said:
+        """Where the text says which literals."""
+        return Said(self._layers, self.views, self.literals)
 
 
 def readings_of(
@@ -131,8 +142,10 @@ class Check:
             for doc in self._by_passage(view, grams[0]):
                 if doc not in grams[1]:
                     self._passages.setdefault(doc, []).append(view)
-        self._short = set(self._by_shorts(shorts[0])) - shorts[1]
-        self._literal = set(self._by_literals(values[0])) - values[1]
+        self._by_parts(shorts[0], values[0])
+        self._by_literals(values[0])
+        self._short -= shorts[1]
+        self._literal -= values[1]
         return sorted(self._nominated.keys() | self._passages.keys() | self._short | self._literal)
 
     def _by_grams(self, number: int, levels: list[Level], removed: frozenset[int]) -> None:
@@ -175,19 +188,29 @@ class Check:
             first = first[~is_inside | among(seen.keys, first + step)]
         return {*seen.split(first)[0].tolist(), *seen.often}
 
-    def _by_shorts(self, levels: list[Level]) -> Iterator[int]:
-        if levels:
-            for view in self._reading.views:
-                starts, ends = _short_places(view, self._n)
-                if len(starts):
-                    hashes = distinct(substrings(codes(view.text), starts, ends))
-                    yield from np.unique(matches(levels, hashes)[1]).tolist()
+    def _by_parts(self, shorts: list[Level], values: list[Level]) -> None:
+        """The documents of which a part of the text, between word boundaries, may be all or a literal."""
+        if not shorts and not values:
+            return
+        views = self._reading.said.views if values else self._reading.views
+        for number, view in enumerate(views):
+            starts, ends = _short_places(view, self._n)
+            if not len(starts):
+                continue
+            hashes = substrings(codes(view.text), starts, ends)
+            if values:
+                self._literal.update(np.unique(matches(values, distinct(hashes))[1]).tolist())
+            sizes = ends - starts
+            hashes = distinct(hashes[(sizes >= SHORTEST) | (sizes == len(view.text))])
+            # The further views are for literals only.
+            if shorts and len(hashes) and number < len(self._reading.views):
+                self._short.update(np.unique(matches(shorts, hashes)[1]).tolist())
 
-    def _by_literals(self, levels: list[Level]) -> Iterator[int]:
-        if levels and self._reading.literals:
-            found = {of_literal(literal.kind, literal.value) for literal in self._reading.literals}
-            hashes = np.array(sorted(found), dtype=np.uint64)
-            yield from np.unique(matches(levels, hashes)[1]).tolist()
+    def _by_literals(self, levels: list[Level]) -> None:
+        wanted = self._reading.said.hashes() if levels else ()
+        if wanted:
+            hashes = np.array(sorted(wanted), dtype=np.uint64)
+            self._literal.update(np.unique(matches(levels, hashes)[1]).tolist())
 
     def verify(self, doc: int, theirs: Reading) -> list[Run]:
         """The hits in a document, from its text."""
@@ -250,7 +273,9 @@ class Check:
             size = len(other.text)
             if size >= self._n or other.is_decoded:
                 continue
-            spots = [(view, at) for view in self._reading.views if (at := _stands_in(view, other.text)) is not None]
+            spots = [
+                (view, at) for view in self._reading.views if (at := view.stands(other.text, SHORTEST)) is not None
+            ]
             if not spots or any(other.text in view.text for r in self._earlier.before(doc) for view in r.views):
                 continue
             for view, at in spots:
@@ -266,50 +291,32 @@ class Check:
                 )
 
     def _literal_runs(self, doc: int, theirs: Reading) -> Iterator[Run]:
-        places = {(x.kind, x.value): x.span for x in reversed(theirs.literals)}
-        common = [x for x in self._reading.literals if (x.kind, x.value) in places]
-        before = self._earlier.before(doc) if common else []
-        known = {(x.kind, x.value) for reading in before for x in reading.literals}
-        for mine in common:
-            if (mine.kind, mine.value) not in known:
-                size = len(fold(mine.value))
+        said = [(literal, at) for literal in theirs.literals if (at := self._reading.said.place(literal)) is not None]
+        before = self._earlier.before(doc) if said else []
+        for literal, at in said:
+            if not any(reading.said.place(literal) for reading in before):
+                size = len(fold(literal.value))
                 yield Run(
                     doc=doc,
                     kind="literal",
-                    span=mine.span,
-                    doc_span=places[mine.kind, mine.value],
+                    span=at,
+                    doc_span=literal.span,
                     length=size,
                     novel=size,
-                    view=mine.kind,
-                    doc_view=mine.kind,
+                    view=literal.kind,
+                    doc_view=literal.kind,
                 )
 
 
-def _stands_in(view: Normalised, short: str) -> int | None:
-    """Where a short text stands in a view between word boundaries, or is all of it."""
-    at = view.text.find(short)
-    if at < 0:
-        return None
-    if len(short) == len(view.text):
-        # A few letters mean something only as they are written.
-        return None if view.is_decoded and len(short) < SHORTEST else 0
-    edges = view.boundaries() if len(short) >= SHORTEST else None
-    while at >= 0 and edges is not None:
-        if edges[at] and edges[at + len(short)]:
-            return at
-        at = view.text.find(short, at + 1)
-    return None
-
-
 def _short_places(view: Normalised, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where a whole short document may stand: between word boundaries, or the whole view."""
+    """Where a literal or a whole short document may stand: between word boundaries, or the whole view."""
     edges = np.flatnonzero(view.boundaries())
     length = len(view.text)
-    low, high = np.searchsorted(edges, edges + SHORTEST), np.searchsorted(edges, edges + n)
+    low, high = np.searchsorted(edges, edges + LEAST_FORM), np.searchsorted(edges, edges + n)
     counts = high - low
     steps = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     starts, ends = np.repeat(edges, counts), edges[np.repeat(low, counts) + steps]
-    if 0 < length < SHORTEST:
+    if 0 < length < LEAST_FORM:
         starts, ends = np.append(starts, 0), np.append(ends, length)
     return starts, ends
 

@@ -7,8 +7,16 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from .fold import beyond_ascii
+from .looks import looks_of, replaced, tells
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_FEW = 12
 
 
 class Joint:
@@ -18,17 +26,48 @@ class Joint:
         self.texts = texts
         self.parts = [text.encode("ascii", "replace") for text in texts]
         self.data = b"\n".join((b"", *self.parts))
-        # Place in the joint text of the line feed after each text.
-        self._ends = list(accumulate((len(text) + 1 for text in texts), initial=0))[1:]
+        self.ends = list(accumulate((len(text) + 1 for text in texts), initial=0))[1:]
+        """Place in the joint text of the line feed after each text."""
 
     @cached_property
     def beyond_ascii(self) -> set[str]:
         """The distinct characters of all texts that are not ASCII."""
         return beyond_ascii("".join([text for text in self.texts if not text.isascii()]))
 
+    @cached_property
+    def _seen(self) -> dict[str, str]:
+        """What those characters look like that look like ASCII ones, or like nothing."""
+        return looks_of("".join(self.beyond_ascii))
+
+    @cached_property
+    def looks(self) -> bytes:
+        """`data` with an ASCII character for each that looks like one and may tell where a literal is."""
+        telling = {char: look for char, look in self._seen.items() if tells(char, look)}
+        if not telling:
+            return self.data
+
+        def look(text: str) -> bytes:
+            met = telling if len(telling) <= _FEW else {c: telling[c] for c in beyond_ascii(text) if c in telling}
+            return replaced(text, met).encode("ascii", "replace")
+
+        pairs = zip(self.texts, self.parts, strict=True)
+        return b"\n".join((b"", *(part if text.isascii() else look(text) for text, part in pairs)))
+
+    @property
+    def few_looks(self) -> dict[str, str] | None:
+        """What characters look like others, where they are so few that a search for each of them is fast."""
+        return self._seen if len(self._seen) <= _FEW else None
+
+    @cached_property
+    def unseen(self) -> list[int]:
+        """Indices of the texts with a character that is not seen."""
+        gone = {char for char, look in self._seen.items() if not look}
+        found = enumerate(self.texts) if gone else ()
+        return [index for index, text in found if not text.isascii() and not gone.isdisjoint(beyond_ascii(text))]
+
     def owner(self, place: int) -> int:
         """Index of the text that a place in `data` belongs to; a line feed belongs to the text after it."""
-        return bisect_right(self._ends, place)
+        return bisect_right(self.ends, place)
 
     def holders(self, pattern: bytes, data: bytes | None = None) -> Iterator[int]:
         """Indices of the texts that hold a pattern (in their translated `data`), each once."""
@@ -37,7 +76,7 @@ class Joint:
         while at >= 0:
             owner = self.owner(at)
             yield owner
-            at = data.find(pattern, self._ends[owner])
+            at = data.find(pattern, self.ends[owner])
 
     def matchers(self, pattern: re.Pattern[bytes]) -> Iterator[int]:
         """Indices of the texts in which a regular expression matches."""
@@ -52,8 +91,8 @@ class Joint:
                     yield index
 
 
-def long_runs(marks: bytes, least: int) -> list[tuple[int, int]]:
-    """Starts and ends of the stretches of at least `least` (15 or more) ones among zeros and ones."""
+def long_runs(marks: NDArray[np.bool_], least: int) -> list[tuple[int, int]]:
+    """Starts and ends of the stretches of at least `least` (15 or more) marked places."""
     import numpy as np
 
     # Such a stretch fills this many words of eight bytes one after another.
@@ -61,14 +100,16 @@ def long_runs(marks: bytes, least: int) -> list[tuple[int, int]]:
     full = words
     for step in range(1, (least - 7) // 8):
         full = full[:-1] & words[step:]
+    places = (np.flatnonzero(full) * 8).tolist()
+    data = marks.tobytes() if places else b""
     found: list[tuple[int, int]] = []
     end = 0
-    for at in (np.flatnonzero(full) * 8).tolist():
+    for at in places:
         if at < end:
             continue
-        start = marks.rfind(b"\0", end, at) + 1 or end
-        end = marks.find(b"\0", at)
-        end = len(marks) if end < 0 else end
+        start = data.rfind(b"\0", end, at) + 1 or end
+        end = data.find(b"\0", at)
+        end = len(data) if end < 0 else end
         if end - start >= least:
             found.append((start, end))
     return found

@@ -19,7 +19,7 @@ _DOC_MASK = np.uint64(MOST_DOCS - 1)
 _DOC_BITS = np.uint64(DOC_BITS)
 _BUFFER = 1 << 16
 _GROWTH = 3
-_PER_BUCKET = 32
+_PER_BUCKET = 16
 
 
 class Level:
@@ -36,7 +36,8 @@ class Level:
         bits = max((len(keys) // _PER_BUCKET).bit_length(), 1)
         self._shift = np.uint64(64 - bits)
         bounds = np.arange(1 << bits, dtype=np.uint64) << self._shift
-        self._starts = np.append(np.searchsorted(keys, bounds), len(keys))
+        # Of more than 2**32 keys a level would take 32 GiB.
+        self._starts = np.append(np.searchsorted(keys, bounds), len(keys)).astype(np.uint32)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -48,7 +49,7 @@ class Level:
     def first_at_least(self, wanted: Keys) -> NDArray[np.int64]:
         """For each wanted key the place of the first key that is not below it."""
         bucket = (wanted >> self._shift).astype(np.int64)
-        low, high = self._starts[bucket], self._starts[bucket + 1]
+        low, high = self._starts[bucket].astype(np.int64), self._starts[bucket + 1].astype(np.int64)
         last = len(self.keys) - 1
         while (low < high).any():
             middle = (low + high) >> 1

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .fold import codes, fold, fold_ascii, readings, reads_by_case
-from .hashing import of_literal, sampled_grams, whole_texts
+from .fold import codes, fold, fold_ascii, readings, reads_by_case, spelled_in_ascii
+from .hashing import sampled_grams, whole_texts
 from .joint import Joint
 from .layers import Layer
-from .literals import literals, with_literals
+from .literals import literals
+from .signs import pieces as pieces_of
 from .views import inner_layers
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ def joined(prints: Sequence[bytes]) -> Batch:
 
 def batch(texts: Sequence[str], n: int, first_party: Sequence[str] = ()) -> Batch:
     """The prints of many texts at once."""
+    plain: list[bytes] = []
+    plain_owners: list[int] = []
     pieces: list[bytes] = []
     owners: list[int] = []
     encoded: set[int] = set()
@@ -120,10 +123,12 @@ def batch(texts: Sequence[str], n: int, first_party: Sequence[str] = ()) -> Batc
     inner = inner_layers(joint, n)
     varied = reads_by_case(joint.beyond_ascii)
     for index, text in enumerate(texts):
-        if index not in inner and text.isascii():
-            pieces.append(fold_ascii(joint.parts[index]))
-            owners.append(index)
-            continue
+        if index not in inner and not varied:
+            spelled = joint.parts[index] if text.isascii() else spelled_in_ascii(text, joint.beyond_ascii)
+            if spelled is not None:
+                plain.append(spelled)
+                plain_owners.append(index)
+                continue
         for layer in inner.get(index) or (Layer(text),):
             # What an escape or an encoding hid is not among the characters of the joint text.
             by_case = varied or layer.path != ()
@@ -134,8 +139,13 @@ def batch(texts: Sequence[str], n: int, first_party: Sequence[str] = ()) -> Batc
                     owners.append(index)
                     if layer.depth:
                         encoded.add(index)
-    grams, shorts = _hashed(pieces, np.array(owners, dtype=np.int64), n)
-    return Batch(grams, shorts, _literals(joint, first_party), frozenset(encoded))
+    grams, shorts = _hashed(fold_ascii(plain) + pieces, np.array(plain_owners + owners, dtype=np.int64), n)
+    hidden = [(index, layer.text) for index, layers in inner.items() for layer in layers[1:]]
+    said = [_literals(joint, range(len(texts)), n, first_party)]
+    if hidden:
+        said.append(_literals(Joint([text for _, text in hidden]), [index for index, _ in hidden], n, first_party))
+    values = np.concatenate([hashes for hashes, _ in said]), np.concatenate([owners for _, owners in said])
+    return Batch(grams, shorts, values, frozenset(encoded))
 
 
 def _hashed(pieces: Sequence[bytes], owners: Owners, n: int) -> tuple[tuple[Keys, Owners], tuple[Keys, Owners]]:
@@ -147,12 +157,24 @@ def _hashed(pieces: Sequence[bytes], owners: Owners, n: int) -> tuple[tuple[Keys
     return (grams, owners[long][which]), (whole, owners[short])
 
 
-def _literals(joint: Joint, first_party: Sequence[str]) -> tuple[Keys, Owners]:
+def _literals(joint: Joint, texts: Sequence[int], n: int, first_party: Sequence[str]) -> tuple[Keys, Owners]:
+    """The hashes of the literals of joined texts, and of the ways to write them; `texts` are their indices."""
     hashes: list[int] = []
     owners: list[int] = []
-    for index, kinds in with_literals(joint).items():
-        known = literals(joint.texts[index], first_party, kinds)
-        found = sorted({of_literal(literal.kind, literal.value) for literal in known})
-        hashes += found
-        owners += [index] * len(found)
-    return np.array(hashes, dtype=np.uint64), np.array(owners, dtype=np.int64)
+    forms: list[bytes] = []
+    writers: list[int] = []
+    for index, piece, signs in pieces_of(joint):
+        found: set[int] = set()
+        written: set[str] = set()
+        for literal in literals(piece, first_party, signs, joint.few_looks):
+            found |= literal.hashes()
+            form = literal.form()
+            if form is not None:
+                written.add(form)
+        hashes += sorted(found)
+        owners += [texts[index]] * len(found)
+        short = [codes(form) for form in sorted(written) if len(form) < n]
+        forms += short
+        writers += [texts[index]] * len(short)
+    whole = whole_texts(forms, n) if forms else np.empty(0, dtype=np.uint64)
+    return np.concatenate((np.array(hashes, dtype=np.uint64), whole)), np.array(owners + writers, dtype=np.int64)

@@ -49,6 +49,11 @@ class Normalised:
         self._origins: NDArray[np.int64] | None = None
 
     @property
+    def layer(self) -> Layer:
+        """What the view is the fold of."""
+        return self._layer
+
+    @property
     def is_decoded(self) -> bool:
         """True if an encoding was undone to make this view."""
         return self._layer.depth > 0 or self.variant == "rot13"
@@ -68,6 +73,21 @@ class Normalised:
         starts, ends = self._layer.spans()
         origins = self.origins()
         return int(starts[origins[start]]), int(ends[origins[end - 1]])
+
+    def stands(self, short: str, least: int) -> int | None:
+        """Where a short text stands between word boundaries; one of fewer than `least` characters only as all of it."""
+        at = self.text.find(short)
+        if at < 0:
+            return None
+        if len(short) == len(self.text):
+            # A few letters mean something only as they are written.
+            return None if self.is_decoded and len(short) < least else 0
+        edges = self.boundaries() if len(short) >= least else None
+        while at >= 0 and edges is not None:
+            if edges[at] and edges[at + len(short)]:
+                return at
+            at = self.text.find(short, at + 1)
+        return None
 
     def boundaries(self) -> NDArray[np.bool_]:
         """For each place between normalised characters (and both ends) whether a word may begin or end
