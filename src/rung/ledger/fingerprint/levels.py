@@ -20,6 +20,7 @@ _DOC_BITS = np.uint64(DOC_BITS)
 _BUFFER = 1 << 16
 _GROWTH = 3
 _PER_BUCKET = 16
+_SMALL = 1 << 16
 
 
 class Level:
@@ -48,6 +49,8 @@ class Level:
 
     def first_at_least(self, wanted: Keys) -> NDArray[np.int64]:
         """For each wanted key the place of the first key that is not below it."""
+        if len(self.keys) < _SMALL:
+            return np.searchsorted(self.keys, wanted)
         bucket = (wanted >> self._shift).astype(np.int64)
         low, high = self._starts[bucket].astype(np.int64), self._starts[bucket + 1].astype(np.int64)
         last = len(self.keys) - 1
