@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +25,7 @@ from rung import (
     default_policy,
 )
 from rung.compiler.entry import Options, compile_items
+from rung.compiler.past import Exchange
 from rung.store import core
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
@@ -106,3 +109,24 @@ def test_a_session_goes_on_from_where_it_was(exchanges: list[tuple[int, bool, in
 def both(view: ContextStore, rules: ContextItem[Any], budget: int) -> tuple[Turn, Turn]:
     options: dict[str, Any] = {"budget": budget, "history": "session"}
     return view.compile([rules], **options), first(view, [rules], **options)
+
+
+def test_a_rendering_that_fails_leaves_nothing_half_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = opened()
+    rules = store.instruct("Answer briefly.")
+    view = store.scope(tenant="acme", session="s")
+    for number in range(4):
+        view.add(User, f"Question {number}?", source="user")
+        view.add(Assistant, f"Answer {number}.", source="model")
+    view.add(User, "And now?", source="user")
+    render, calls = Exchange.wire, itertools.count()
+
+    def fails_once(exchange: Exchange, *args: Any) -> Any:
+        if next(calls) == 2:
+            raise MemoryError
+        return render(exchange, *args)
+
+    monkeypatch.setattr(Exchange, "wire", fails_once)
+    with pytest.raises(MemoryError):
+        view.compile([rules], budget=600, history="session")
+    assert_same(*both(view, rules, 600))

@@ -27,7 +27,8 @@ def admit(plan: Plan) -> Plan:
     verdict: str | None = None
     for number, candidate in enumerate(plan.candidates):
         facts = candidate.facts
-        labels = facts.labels
+        labels = candidate.item.labels
+        # A backend gives items with equal labels one object, so few need a look.
         if labels is not last:
             if labels not in verdicts:
                 verdicts[labels] = _unreadable(plan, labels)

@@ -13,7 +13,6 @@ from rung.compiler.plan import Candidate, Place
 from rung.errors import InputError
 from rung.policy.rules import PolicySet
 from rung.records.item import ContextItem
-from rung.records.labels import Labels
 
 _KEPT = 300_000
 
@@ -23,7 +22,6 @@ class CandidateCache:
 
     def __init__(self) -> None:
         self._known: dict[str, Candidate] = {}
-        self._labels: dict[Labels, Labels] = {}
         self._lock = threading.Lock()
 
     def of(
@@ -44,12 +42,7 @@ class CandidateCache:
     def _made(
         self, item: ContextItem[Any], order: int, score: float | None, held: Candidate | None, policy: PolicySet
     ) -> Candidate:
-        if held is not None and held.item is item:
-            facts = held.facts
-        else:
-            with self._lock:
-                labels = self._labels.setdefault(item.labels, item.labels)
-            facts = Facts(item, policy, labels)
+        facts = held.facts if held is not None and held.item is item else Facts(item, policy)
         required = facts.rules.always_include
         made = Candidate(
             item=item,
@@ -65,7 +58,6 @@ class CandidateCache:
         with self._lock:
             if len(self._known) >= _KEPT:
                 self._known.clear()
-                self._labels.clear()
             self._known[item.id] = made
         return made
 

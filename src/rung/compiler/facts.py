@@ -13,7 +13,6 @@ from rung.records.item import ContextItem, Slot, body
 
 if TYPE_CHECKING:
     from rung.assembly.messages import Block, Message
-    from rung.records.labels import Labels
 
 
 class Facts:
@@ -36,19 +35,18 @@ class Facts:
         linked: whether it names another that it replaces or was promoted from.
         plain: whether it stands in the context block and shows no other item.
         type: the name of its type.
-        labels: its labels; one object for all items of a cache whose labels are equal.
         sizes: what its block costs, by the costs that counted it.
         block, literal, spoken: how it stands in every turn, once known: as data, as an instruction, as a request.
         canonical: its place in the context block's order, once known.
     """
 
     __slots__ = (
-        "block", "canonical", "from_tool", "key", "label", "labels", "linked", "literal", "named", "observed", "place",
+        "block", "canonical", "from_tool", "key", "label", "linked", "literal", "named", "observed", "place",
         "plain", "promoted", "rules", "seen", "sizes", "slots", "spoken", "stale_from", "supersedes", "type",
         "unfilled",
     )  # fmt: skip
 
-    def __init__(self, item: ContextItem[Any], policy: PolicySet, labels: Labels | None = None) -> None:
+    def __init__(self, item: ContextItem[Any], policy: PolicySet) -> None:
         attrs = dict(item.attrs)
         name = item.type.name
         self.type = name
@@ -69,7 +67,6 @@ class Facts:
         self.unfilled = "" if self.slots else attrs.get("slots", "")
         self.linked = self.supersedes is not None or self.promoted
         self.plain = self.place == "context" and not self.slots and not self.unfilled
-        self.labels = item.labels if labels is None else labels
         self.sizes: dict[object, int] = {}
         self.block: Block | None = None
         self.literal: Block | None = None

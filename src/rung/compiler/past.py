@@ -311,19 +311,21 @@ class Past:
 
     def _sent(self, kept: Kept, last: int) -> _Sent:
         """The exchanges that are kept, of the first `last`; mostly those of the turn before and what is new."""
-        sent = self._last
+        # Where a rendering fails, nothing half done is kept.
+        sent, self._last = self._last, None
         if sent is None or sent.kept != kept or sent.until > last:
             numbers = {*range(kept.head, kept.gap), *range(kept.tail, last)}
             for number in self._rendered - numbers:
                 self._closed[number].forget_wire()
             self._rendered = numbers
-            sent = self._last = _Sent(kept)
+            sent = _Sent(kept)
             for number in range(kept.head, kept.gap):
                 sent.add(self._closed[number], self._costs)
         for number in range(sent.until, last):
             sent.add(self._closed[number], self._costs)
             self._rendered.add(number)
         sent.until = max(sent.until, last)
+        self._last = sent
         return sent
 
     def _row(

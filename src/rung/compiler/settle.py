@@ -49,7 +49,7 @@ def _anything_to_settle(plan: Plan, context: Sequence[Candidate]) -> bool:
     facts = [one.facts for one in context]
     contents = [one.key for one in facts if one.key]
     stated = [key for one in context if (key := one.item.key) is not None]
-    return len(set(contents)) < len(contents) or len(set(stated)) < len(stated) or True in [one.linked for one in facts]
+    return len(set(contents)) < len(contents) or len(set(stated)) < len(stated) or any(one.linked for one in facts)
 
 
 def _alive(decided: dict[str, Candidate], context: Iterable[Candidate]) -> list[Candidate]:
