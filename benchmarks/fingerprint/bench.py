@@ -57,7 +57,7 @@ class Prose:
             sentence = " ".join(self._words[np.minimum(chosen, len(self._words) - 1)])
             kind = self._rng.random()
             if kind < 0.02:
-                sentence += f" at https://docs.example.org/{int(self._rng.integers(10**6))}"
+                sentence += f" at https://docs.handbook.dev/{int(self._rng.integers(10**6))}"
             elif kind < 0.08:
                 sentence += f" ({int(self._rng.integers(10**5))} items, 2026-0{int(self._rng.integers(1, 9))}-14)"
             elif kind < 0.11:

@@ -119,6 +119,8 @@ def test_literals_have_one_canonical_value(text: str, kind: str, value: str) -> 
         "://",
         "123456789",
         "user@example.com",
+        "http://my.test.proxy.example.com:8083/x",
+        "uuid 12345678-1234-1234-1234-567890abcdef",
         "http://localhost:80/x",
         "https://api.{region}.com",
     ],

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rung.ledger.backend import Backend, Tenants, TextRow, Transaction
 from rung.ledger.content import beside
+from rung.policy.boilerplate import general_boilerplate
 from rung.policy.decision import Hit
 from rung.policy.rules import USER_INTEGRITY, PolicySet
 from rung.records.item import body
@@ -171,6 +172,8 @@ class OriginIndex:
     def __init__(self, policy: PolicySet, backend: Backend) -> None:
         self._backend = backend
         self._limits = policy.limits
+        general = general_boilerplate() if policy.limits.general_boilerplate else ()
+        self._boilerplate = (*general, *policy.limits.boilerplate)
         self._untrusted = frozenset(name for name, rules in policy.types.items() if rules.integrity < USER_INTEGRITY)
         self._protected = frozenset(name for name, rules in policy.types.items() if rules.protected)
         self._read = self._untrusted | self._protected | {"tool_output"}
@@ -203,7 +206,7 @@ class OriginIndex:
         """
         with self._lock:
             states = {tenant: self._caught_up(tenant, tx) for tenant in tenants}
-            always = dict.fromkeys((*self._limits.boilerplate, *known), -1)
+            always = dict.fromkeys((*self._boilerplate, *known), -1)
             found: list[Hit] = []
             for said in readings(text):
                 held = _earliest((always, *(state.kept.sharing(said) for state in states.values())))

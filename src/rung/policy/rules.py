@@ -206,6 +206,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         shared_run: N: any shared run of at least so many normalised characters is found.
         short_text: texts of at least so many normalised characters are found whole, on word boundaries.
         first_party: hosts and e-mail domains (with `*.`) whose literals are the deployment's own.
+        boilerplate: texts that the deployment's prompts and documents share; their runs are no hits.
+        general_boilerplate: whether the texts that everybody's share (licences, import lines, scaffolds of schemas) are
+            no hits either; see `rung.policy.boilerplate`.
         clock_skew: seconds that an observation may lie in the future before it is flagged.
     """
 
@@ -214,6 +217,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     short_text: Annotated[int, msgspec.Meta(ge=4, le=64)] = 12
     first_party: tuple[str, ...] = ()
     boilerplate: tuple[str, ...] = ()
+    general_boilerplate: bool = True
     clock_skew: Seconds = 60.0
 
 

@@ -291,21 +291,30 @@ class Check:
                 )
 
     def _literal_runs(self, doc: int, theirs: Reading) -> Iterator[Run]:
-        said = [(literal, at) for literal in theirs.literals if (at := self._reading.said.place(literal)) is not None]
-        before = self._earlier.before(doc) if said else []
-        for literal, at in said:
-            if not any(reading.said.place(literal) for reading in before):
-                size = len(fold(literal.value))
-                yield Run(
-                    doc=doc,
-                    kind="literal",
-                    span=at,
-                    doc_span=literal.span,
-                    length=size,
-                    novel=size,
-                    view=literal.kind,
-                    doc_view=literal.kind,
-                )
+        before: list[Reading] | None = None
+        for literal in theirs.literals:
+            by = Said.place
+            at = by(self._reading.said, literal)
+            if at is None:
+                # A text that only names the host excuses no address on it.
+                by = Said.host
+                at = by(self._reading.said, literal)
+            if at is None:
+                continue
+            before = self._earlier.before(doc) if before is None else before
+            if any(by(reading.said, literal) for reading in before):
+                continue
+            size = len(fold(literal.value))
+            yield Run(
+                doc=doc,
+                kind="literal",
+                span=at,
+                doc_span=literal.span,
+                length=size,
+                novel=size,
+                view=literal.kind,
+                doc_view=literal.kind,
+            )
 
 
 def _short_places(view: Normalised, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

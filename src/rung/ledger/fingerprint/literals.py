@@ -21,7 +21,7 @@ from .fold import fold
 from .hashing import of_literal
 from .layers import Layer
 from .looks import looks_of, replaced, unseen
-from .numbers import GAP, grams_of, numbers
+from .numbers import GAP, grams_of, numbers, telling
 from .signs import ALL_SIGNS, HEX_DIGITS, TOKEN_LENGTH, Sign
 
 Kind = OneOf["url", "email", "iban", "number", "hex", "token"]
@@ -91,7 +91,7 @@ _IBAN_LENGTHS = {
 }  # fmt: skip
 
 # Names that nobody can own (RFC 2606) and every manual has.
-_RESERVED = ("example.com", "example.org", "example.net")
+_RESERVED = ("*.example.com", "*.example.org", "*.example.net")
 
 
 def literals(
@@ -205,7 +205,8 @@ def _hexes(text: str) -> Iterator[Literal]:
     for pattern in (_HEX, *_HEX_GROUPS):
         for m in pattern.finditer(text):
             value = "".join(c for c in m[1].lower() if c.isalnum())
-            if len(value) >= HEX_DIGITS and not value.isdigit() and not value.isalpha():
+            is_mixed = not value.isdigit() and not value.isalpha()
+            if len(value) >= HEX_DIGITS and is_mixed and telling(value, 16) >= HEX_DIGITS // 2:
                 yield Literal(kind="hex", value=value, span=m.span())
 
 

@@ -146,13 +146,18 @@ def is_telling(gram: str) -> bool:
     """Whether nine digits name something: enough of them are neither repeated nor counted up or down."""
     if len(set(gram)) <= 2 or any(gram in known for known in _CONSTANTS):
         return False
-    steps = [(int(b) - int(a)) % 10 for a, b in pairwise(gram)]
-    telling, at = len(gram), 0
+    return telling(gram) >= _LEAST_TELLING
+
+
+def telling(digits: str, base: int = 10) -> int:
+    """How many digits are neither repeated nor counted up or down, of four in a row and more."""
+    steps = [(int(b, base) - int(a, base)) % base for a, b in pairwise(digits)]
+    count, at = len(digits), 0
     while at < len(steps):
         end = at
         while end < len(steps) and steps[end] == steps[at]:
             end += 1
-        if steps[at] in (0, 1, 9) and end - at >= 3:
-            telling -= end - at
+        if steps[at] in (0, 1, base - 1) and end - at >= 3:
+            count -= end - at
         at = end
-    return telling >= _LEAST_TELLING
+    return count

@@ -58,11 +58,15 @@ class Said:
     def place(self, literal: Literal) -> Span | None:
         """Where the text says a document's literal, however it writes it; None if it does not."""
         found = self._values.get((literal.kind, literal.value))
-        if found is None and literal.host is not None:
-            found = self._spelled.get(literal.host) or (self._hosts.get(literal.host) if literal.is_spelled else None)
         if found is None:
             found = next((self._grams[gram] for gram in literal.grams if gram in self._grams), None)
         return self._form(literal) if found is None else found
+
+    def host(self, literal: Literal) -> Span | None:
+        """Where the text names the host of a literal, if one of the two takes care that it is no link."""
+        if literal.host is None:
+            return None
+        return self._spelled.get(literal.host) or (self._hosts.get(literal.host) if literal.is_spelled else None)
 
     def _form(self, literal: Literal) -> Span | None:
         form = literal.form() or ""
