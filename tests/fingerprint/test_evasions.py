@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from rung.ledger.fingerprint import FingerprintIndex
+from rung.ledger.fingerprint import DEFAULT_N, FingerprintIndex
 
 from .evasions import CHARACTER_EVASIONS, ENCODINGS, Evasion
 
@@ -24,7 +24,7 @@ def test_a_passage_rewritten_in_a_protected_text_is_found(name: str) -> None:
     index.add(7, REPORT)
     text = BEFORE + ALL[name](PASSAGE, random.Random(1)) + AFTER
     runs = index.find(text, {7: REPORT}.get)
-    assert [run.doc for run in runs if run.length >= 40], name
+    assert [run.doc for run in runs if run.length >= DEFAULT_N], name
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -78,8 +78,8 @@ def test_two_encodings_inside_one_another_are_undone(inner: str, outer: str, pro
 
 @pytest.mark.parametrize(
     "piece",
-    [PASSAGE[:50], PASSAGE[-50:], PASSAGE[20:72]],
-    ids=["first half", "last 40 characters", "middle"],
+    [PASSAGE[:54], PASSAGE[-56:], PASSAGE[20:76]],
+    ids=["first half", "second half", "middle"],
 )
 def test_a_part_of_at_least_n_characters_is_found(piece: str) -> None:
     index = FingerprintIndex()
@@ -287,7 +287,7 @@ COMBINABLE: dict[str, Evasion] = {
 def test_ten_thousand_combinations_on_random_carriers_are_all_found() -> None:
     chance = random.Random(20_260_101)
     for _ in range(200):
-        passages = {doc: carrier(chance, 14) for doc in range(50)}
+        passages = {doc: carrier(chance, 18) for doc in range(50)}
         documents = {
             doc: f"{carrier(chance, chance.randrange(12))}. {passage} {carrier(chance, 5)}"
             for doc, passage in passages.items()
@@ -296,7 +296,7 @@ def test_ten_thousand_combinations_on_random_carriers_are_all_found() -> None:
         index.add_many(list(documents), list(documents.values()))
         hidden = {doc: combined(passage, chance) for doc, passage in passages.items()}
         text = "".join(f"{carrier(chance, 4)}; {said}; {carrier(chance, 4)}\n" for said, _ in hidden.values())
-        found = {run.doc for run in index.find(text, documents.get) if run.length >= 40}
+        found = {run.doc for run in index.find(text, documents.get) if run.length >= DEFAULT_N}
         assert not [(how, passages[doc]) for doc, (_, how) in hidden.items() if doc not in found]
 
 

@@ -213,7 +213,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """
 
     item_bytes: Annotated[int, msgspec.Meta(ge=1)] = 16 * 1024 * 1024
-    shared_run: Annotated[int, msgspec.Meta(ge=16, le=512)] = 40
+    shared_run: Annotated[int, msgspec.Meta(ge=16, le=512)] = 44
     short_text: Annotated[int, msgspec.Meta(ge=4, le=64)] = 12
     first_party: tuple[str, ...] = ()
     boilerplate: tuple[str, ...] = ()

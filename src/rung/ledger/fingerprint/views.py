@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-DEFAULT_N = 40
+DEFAULT_N = 44
 """Length in normalised characters from which every shared run is found."""
 
 DEPTH = 2
