@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from datetime import UTC, datetime
 from typing import Any
@@ -27,6 +28,8 @@ from rung import (
 from rung.compiler.entry import Options, compile_items
 from rung.compiler.past import Exchange
 from rung.store import core
+from rung.tokens.blocks import BlockCounter
+from rung.tokens.encodings import TiktokenTokenizer
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 
@@ -44,8 +47,9 @@ def opened() -> ContextStore:
 
 
 def first(store: ContextStore, items: list[ContextItem[Any]], **options: Any) -> Turn:
-    """The turn, compiled with nothing kept from the turns before."""
-    return compile_items(*core(store), items, Options(**options))
+    """The turn, compiled with nothing kept from the turns before, and each count made anew."""
+    counter = BlockCounter(TiktokenTokenizer("o200k_base"))
+    return compile_items(*core(store), items, Options(tokenizer=counter, **options))
 
 
 def assert_same(one: Turn, other: Turn) -> None:
@@ -109,6 +113,48 @@ def test_a_session_goes_on_from_where_it_was(exchanges: list[tuple[int, bool, in
 def both(view: ContextStore, rules: ContextItem[Any], budget: int) -> tuple[Turn, Turn]:
     options: dict[str, Any] = {"budget": budget, "history": "session"}
     return view.compile([rules], **options), first(view, [rules], **options)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+@given(
+    said=st.lists(
+        st.tuples(st.booleans(), st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)),
+        min_size=1,
+        max_size=6,
+    ),
+    target=st.sampled_from(("openai-chat", "openai-responses", "anthropic", "text")),
+)
+def test_what_was_the_request_is_history_in_the_next_turn(said: list[tuple[bool, str]], target: str) -> None:
+    store = opened()
+    items: list[ContextItem[Any]] = [store.instruct("Answer briefly.")]
+    for number, (calls, text) in enumerate(said):
+        items.append(store.user(text))
+        options: dict[str, Any] = {"budget": 300, "target": target}
+        assert_same(store.compile(items, **options), first(store, items, **options))
+        if calls:
+            items.append(store.assistant("", parts=[ToolCall(id=f"c{number % 2}", name="f")]))
+            items.append(store.add(ToolOutput, text, source="tool:f", call_id=f"c{number % 2}"))
+            assert_same(store.compile(items, **options), first(store, items, **options))
+        items.append(store.assistant(text))
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+@pytest.mark.parametrize("history", ["session", "items"])
+def test_what_a_caller_does_to_a_request_reaches_no_other_turn(target: str, history: str) -> None:
+    store = opened()
+    view = store.scope(tenant="acme", session="s")
+    items: list[ContextItem[Any]] = [store.instruct("Answer briefly."), view.user("A question?")]
+    items.append(view.assistant("", parts=[ToolCall(id="c1", name="f", arguments='{"a": 1}')]))
+    items += [view.add(ToolOutput, "a row", source="tool:f", call_id="c1"), view.assistant("An answer.")]
+    items.append(view.user("And now?"))
+    options: dict[str, Any] = {"budget": 600, "target": target, "history": history}
+    turn = view.compile(items, **options)
+    untouched = copy.deepcopy(turn.request)
+    for part in turn.request["messages" if target == "openai-chat" else "input"]:
+        for call in part.get("tool_calls", ()):
+            call["function"]["arguments"] = "{}"
+        part.clear()
+    assert view.compile(items, **options).request == untouched
 
 
 def test_a_rendering_that_fails_leaves_nothing_half_done(monkeypatch: pytest.MonkeyPatch) -> None:

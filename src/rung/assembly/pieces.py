@@ -130,9 +130,10 @@ class _Tally:
         self.pieces: list[Piece] = []
         self.messages = self.names = self.calls = self.results = 0
 
-    def own(self, *texts: str | None) -> None:
-        """Texts of the request's own."""
-        self.pieces += [Piece(item_id=None, component="messages", text=text) for text in texts if text]
+    def own(self, text: str | None) -> None:
+        """A text of the request's own."""
+        if text:
+            self.pieces.append(Piece(item_id=None, component="messages", text=text))
 
     def of(self, message: Message, *texts: str) -> None:
         """Texts that belong to a message's item."""
@@ -148,22 +149,29 @@ class _Tally:
         found = block_segments(message, self.style)
         if not blank and all(not text or text.isspace() for _, text in found):
             return
-        self.pieces += [Piece(item_id=item, component="messages", text=text) for item, text in additive(found)]
+        for item, text in found if len(found) == 1 else additive(found):
+            if text:
+                self.pieces.append(Piece(item_id=item, component="messages", text=text))
 
     def message(self, role: str) -> None:
         self.messages += 1
-        self.own(role)
+        self.pieces.append(Piece(item_id=None, component="messages", text=role))
 
 
 def owner(message: Message) -> str | None:
     """The item that a message's calls, ids and media belong to."""
-    return next((block.item_id for block in message.blocks if block.item_id), None)
+    for block in message.blocks:
+        if block.item_id:
+            return block.item_id
+    return None
 
 
 def block_segments(message: Message, style: Style) -> list[Segment]:
     """The texts of a message's blocks in order, each with its item."""
-    multi = len(message.blocks) != 1
-    return [segment for block in message.blocks for segment in segments(block, style, multi=multi)]
+    blocks = message.blocks
+    if len(blocks) == 1:
+        return segments(blocks[0], style, multi=False)
+    return [segment for block in blocks for segment in segments(block, style, multi=True)]
 
 
 def additive(found: Iterable[Segment]) -> list[Segment]:

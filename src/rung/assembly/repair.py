@@ -6,6 +6,7 @@ Works on neutral messages and is pure; healing what is healed changes nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Literal
 
@@ -68,11 +69,12 @@ def heal(prompt: Prompt, target: str) -> Healed:
         PairingError: a second result for one call, or a result without an id that fits several calls.
     """
     repairs: list[Repair] = []
-    entries = [*enumerate(prompt.messages)]
-    entries = _without_empty(entries, target, repairs)
-    if any(message.calls or message.role == "tool" for _, message in entries):
-        entries = _paired(entries, repairs)
-        entries = _ids(entries, target, repairs)
+    entries = _without_empty(prompt.messages, target, repairs)
+    for _, message in entries:
+        if message.calls or message.role == "tool":
+            entries = _paired(entries, repairs)
+            entries = _ids(entries, target, repairs)
+            break
     if target == "anthropic":
         entries = _for_anthropic(entries, repairs)
     if not repairs:
@@ -97,7 +99,10 @@ def _said(text: str) -> tuple[Block, ...]:
 
 
 def _blank(message: Message) -> bool:
-    return all(block.form == "literal" and (not block.text or block.text.isspace()) for block in message.blocks)
+    for block in message.blocks:  # noqa: SIM110 (asked of every message of every turn)
+        if block.form != "literal" or (block.text and not block.text.isspace()):
+            return False
+    return True
 
 
 class _Kind(msgspec.Struct):
@@ -114,11 +119,11 @@ def _kept_opaque(target: str) -> frozenset[str]:
     return anthropic.OPAQUE if target == "anthropic" else openai.OPAQUE.get(target, frozenset())
 
 
-def _without_empty(entries: list[Entry], target: str, repairs: list[Repair]) -> list[Entry]:
+def _without_empty(messages: Sequence[Message], target: str, repairs: list[Repair]) -> list[Entry]:
     out: list[Entry] = []
-    takes = _kept_opaque(target)
-    for place, message in entries:
+    for place, message in enumerate(messages):
         if message.opaque:
+            takes = _kept_opaque(target)
             kept = tuple(opaque for opaque in message.opaque if opaque.provider in takes)
             if len(kept) < len(message.opaque):
                 _note(repairs, "opaque_dropped", place, message)

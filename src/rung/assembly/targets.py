@@ -31,6 +31,8 @@ _BUILDERS: dict[str, Callable[[Prompt, Style], dict[str, Any]]] = {
     "text": text_request,
 }
 
+_LISTED = {"openai-chat": "messages", "openai-responses": "input"}
+
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
     """One output format.
@@ -48,6 +50,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     def framing(self) -> str:
         """The name of the framing rules in `rung.tokens` that this target's requests are counted by."""
         return self.name
+
+    @property
+    def listed(self) -> str | None:
+        """The field of a request that lists its messages one by one, each as it would stand alone; None: they are
+        joined or merged."""
+        return _LISTED.get(self.name)
 
     @property
     def style(self) -> Style:

@@ -53,12 +53,24 @@ class CandidateCache:
             order=order,
             rank=(-facts.rules.priority, 0.0 if score is None else -score, -facts.seen, order),
             reason="required" if required else "selected",
-            label=facts.label,
+            label="" if facts.place == "talk" else facts.label,
         )
+        return self._kept(made)
+
+    def placed(self, one: Candidate, place: Place) -> Candidate:
+        """The candidate in its place outside the context block; a conversation's next turn may find it there."""
+        if one.place == place:
+            return one
+        required = one.facts.rules.always_include or place in ("instructions", "request", "after")
+        return self._kept(
+            msgspec.structs.replace(one, place=place, required=required, reason="required" if required else "selected")
+        )
+
+    def _kept(self, made: Candidate) -> Candidate:
         with self._lock:
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            self._known[item.id] = made
+            self._known[made.item.id] = made
         return made
 
 
@@ -91,8 +103,7 @@ def candidates(
     for number in special:
         one = out[number]
         if one.facts.place != "context":
-            place = _place(one.facts, number, request)
-            out[number] = _placed(one, place)
+            out[number] = cache.placed(one, _place(one.facts, number, request))
     if owners:
         shown = {item.id for item in unique}
         hidden = get([item_id for item_id in owners if item_id not in shown])
@@ -101,7 +112,7 @@ def candidates(
             owned = owners.get(one.item.id)
             if owned:
                 out[number] = msgspec.structs.replace(
-                    one, place="context", required=True, reason="required", owners=owned
+                    one, place="context", required=True, reason="required", owners=owned, label=one.facts.label
                 )
     return tuple(out)
 
@@ -110,11 +121,6 @@ def _place(facts: Facts, number: int, request: int) -> Place:
     if facts.place == "talk":
         return "request" if number == request else "history" if number < request else "after"
     return "instructions" if facts.place == "instructions" else "summary"
-
-
-def _placed(one: Candidate, place: Place) -> Candidate:
-    required = one.required or place in ("instructions", "request", "after")
-    return msgspec.structs.replace(one, place=place, required=required, reason="required" if required else "selected")
 
 
 def _slot_owners(special: Sequence[Candidate]) -> dict[str, tuple[str, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,8 @@ from rung.tokens.protocol import Tokenizer
 from rung.tokens.request import count_request
 
 _KEPT = 8
+_LINES = 8_192
+_LINE_CHARACTERS = 16_000_000
 
 
 class Weighed(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +45,17 @@ class Weighed(msgspec.Struct, frozen=True, kw_only=True):
     total: int
 
 
+class _Part(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a part of a request costs, where the costs of its parts add up; and how it is sent."""
+
+    items: tuple[tuple[str | None, int], ...]
+    tools: int = 0
+    response_schema: int = 0
+    constants: int
+    message: Message | None = None
+    wire: tuple[Any, ...] = ()
+
+
 class Costs:
     """The token costs of blocks, messages and whole prompts. Safe for threads."""
 
@@ -50,8 +63,13 @@ class Costs:
         self.target = target
         self.tokenizer = tokenizer
         self.framing = framing
-        # The same few prompts are asked for again within a turn, and the stable part in every turn.
+        # The same few prompts are asked for again within a turn, and the stable part in every turn: where messages
+        # stand alone, each is remembered, else the whole.
         self._recent: deque[Weighed] = deque(maxlen=_KEPT)
+        self._lines: dict[str | None, _Part] = {}
+        self._characters = 0
+        self._beside: tuple[Prompt, _Part] | None = None
+        self._held: tuple[object, int] | None = None
 
     def block(self, block: Block) -> int:
         """What a quoted block adds to the context message."""
@@ -61,22 +79,66 @@ class Costs:
         """The tokens of the whole request."""
         return self.weigh(prompt).total
 
+    def once(self, about: object, prompt: Callable[[], Prompt]) -> int:
+        """The tokens of a prompt that is the same in most turns; asked for when what it is `about` has changed."""
+        held = self._held
+        if held is None or held[0] != about:
+            held = self._held = (about, self.prompt(prompt()))
+        return held[1]
+
     def messages(self, messages: Sequence[Message]) -> int:
         """What these messages add to a request; where the target merges messages, a little more than they add."""
         return self._weigh(Prompt(messages=tuple(messages))).total - self.framing.per_request
 
     def weigh(self, prompt: Prompt) -> Weighed:
         """The prompt with its tokens, by item and part."""
-        for known in tuple(self._recent):
+        if self.target.listed is not None:
+            return self._weigh(prompt)
+        for known in self._recent.copy():
             if known.given == prompt:
                 return known
         made = self._weigh(prompt)
         self._recent.append(made)
         return made
 
+    def wire(self, messages: Iterable[Message]) -> list[Any]:
+        """Healed messages as the target sends them one by one. They are shared between turns."""
+        out: list[Any] = []
+        for message in messages:
+            out += self._line(message).wire
+        return out
+
     def _weigh(self, prompt: Prompt) -> Weighed:
         healed = self.target.heal(prompt)
-        account = self.target.account(healed.prompt, healed=True)
+        if self.target.listed is None:
+            parts = [self._part(healed.prompt)]
+        else:
+            parts = [self._rest(healed.prompt), *[self._line(message) for message in healed.prompt.messages]]
+        items: dict[str | None, int] = {}
+        total = constants = 0
+        for part in parts:
+            constants += part.constants
+            for item, tokens in part.items:
+                items[item] = items.get(item, 0) + tokens
+                total += tokens
+        first = parts[0]
+        total += first.tools + first.response_schema + constants
+        if not self.tokenizer.additive_newline:
+            total = self._whole(healed.prompt, items, total)
+        return Weighed(
+            given=prompt,
+            prompt=healed.prompt,
+            repairs=healed.repairs,
+            items=items,
+            tools=first.tools,
+            response_schema=first.response_schema,
+            constants=constants,
+            total=total,
+        )
+
+    def _part(self, prompt: Prompt, *, per_request: int = 0, **more: Any) -> _Part:
+        """A healed prompt counted; `per_request` comes off the constants where it is a part of another."""
+        account = self.target.account(prompt, healed=True)
         items: dict[str | None, int] = {}
         parts = {"tools": 0, "response_schema": 0}
         for piece in account.pieces:
@@ -85,20 +147,37 @@ class Costs:
                 items[piece.item_id] = items.get(piece.item_id, 0) + tokens
             else:
                 parts[piece.component] += tokens
-        constants = account.constants(self.framing)
-        total = sum(items.values()) + sum(parts.values()) + constants
-        if not self.tokenizer.additive_newline:
-            total = self._whole(healed.prompt, items, total)
-        return Weighed(
-            given=prompt,
-            prompt=healed.prompt,
-            repairs=healed.repairs,
-            items=items,
-            tools=parts["tools"],
-            response_schema=parts["response_schema"],
-            constants=constants,
-            total=total,
+        constants = account.constants(self.framing) - per_request
+        tools, schema = parts["tools"], parts["response_schema"]
+        return _Part(items=tuple(items.items()), tools=tools, response_schema=schema, constants=constants, **more)
+
+    def _rest(self, prompt: Prompt) -> _Part:
+        """What stands beside the messages: tools and the response schema. They are the same in most turns."""
+        held = self._beside
+        if held is None or held[0].tools != prompt.tools or held[0].response_schema != prompt.response_schema:
+            bare = msgspec.structs.replace(prompt, messages=())
+            held = self._beside = (bare, self._part(bare))
+        return held[1]
+
+    def _line(self, message: Message) -> _Part:
+        """A message of a target that lists them one by one; counted and rendered once while it is in use."""
+        blocks = message.blocks
+        key = blocks[0].item_id if blocks else None
+        held = self._lines.get(key)
+        if held is not None and _same(held.message, message):
+            return held
+        prompt = Prompt(messages=(message,))
+        made = self._part(
+            prompt,
+            per_request=self.framing.per_request,
+            message=message,
+            wire=tuple(self.target.request(prompt, healed=True)[self.target.listed or ""]),
         )
+        self._characters += sum([len(block.text) for block in blocks])
+        if len(self._lines) >= _LINES or self._characters > _LINE_CHARACTERS:
+            self._lines, self._characters = {}, 0
+        self._lines[key] = made
+        return made
 
     def _whole(self, prompt: Prompt, items: dict[str | None, int], total: int) -> int:
         """The count of the whole request by a tokenizer whose parts do not add up; the difference goes to the
@@ -108,6 +187,20 @@ class Costs:
         owner = None if counted >= total or not items else max(items, key=lambda item: items[item])
         items[owner] = items.get(owner, 0) + counted - total
         return counted
+
+
+def _same(held: Message | None, message: Message) -> bool:
+    """Whether a message is sent as another is. What was the request is history in the next turn."""
+    return held is message or (
+        held is not None
+        and held.blocks == message.blocks
+        and held.role == message.role
+        and held.calls == message.calls
+        and held.call_id == message.call_id
+        and held.name == message.name
+        and held.media == message.media
+        and held.opaque == message.opaque
+    )
 
 
 def costs_for(target: Target, tokenizer: Tokenizer, framing: Framing | None = None) -> Costs:

@@ -41,21 +41,22 @@ class Facts:
     """
 
     __slots__ = (
-        "block", "canonical", "from_tool", "key", "label", "linked", "literal", "named", "observed", "place",
-        "plain", "promoted", "rules", "seen", "sizes", "slots", "spoken", "stale_from", "supersedes", "type",
-        "unfilled",
+        "_item", "block", "canonical", "from_tool", "key", "label", "linked", "literal", "named", "observed",
+        "place", "plain", "promoted", "rules", "seen", "sizes", "slots", "spoken", "stale_from", "supersedes",
+        "type", "unfilled",
     )  # fmt: skip
+    key: bytes
+    label: str
 
     def __init__(self, item: ContextItem[Any], policy: PolicySet) -> None:
-        attrs = dict(item.attrs)
+        attrs = dict(item.attrs) if item.attrs else {}
         name = item.type.name
+        self._item = item
         self.type = name
         self.rules: SourcePolicy = policy.source(item.source)
         self.place = _place(item)
-        self.key = content_key(body(item))
         self.named = attrs.get("id")
         self.supersedes = attrs.get("supersedes")
-        self.label = self.named or attrs.get("document") or _label(item, self.key)
         self.seen = item.seen_at.timestamp()
         limit = limit_for(policy, item)
         expires = math.inf if item.expires_at is None else item.expires_at.timestamp()
@@ -63,7 +64,7 @@ class Facts:
         self.observed = None if item.observed_at is None else item.observed_at.isoformat()
         self.promoted = item.via is not None and item.via.startswith("promote:")
         self.from_tool = name == "tool_output" or item.source.startswith(("tool:", "mcp:"))
-        self.slots = tuple(part for part in item.parts if isinstance(part, Slot))
+        self.slots = tuple([part for part in item.parts if isinstance(part, Slot)]) if item.parts else ()
         self.unfilled = "" if self.slots else attrs.get("slots", "")
         self.linked = self.supersedes is not None or self.promoted
         self.plain = self.place == "context" and not self.slots and not self.unfilled
@@ -72,6 +73,17 @@ class Facts:
         self.literal: Block | None = None
         self.spoken: Message | None = None
         self.canonical: tuple[Any, ...] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        # Hashing takes a while, and most of a conversation is never asked for these.
+        if name == "key":
+            self.key = content_key(body(self._item))
+            return self.key
+        if name == "label":
+            item = self._item
+            self.label = self.named or item.attr("document") or _label(item, self.key)
+            return self.label
+        raise AttributeError(name)
 
 
 def _place(item: ContextItem[Any]) -> str:

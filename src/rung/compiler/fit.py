@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,15 +15,12 @@ from rung.compiler.keep import Shape
 from rung.compiler.layout import context_message, prompt_of, quoted
 from rung.compiler.past import Earlier, Window
 from rung.compiler.plan import Candidate, Plan
-from rung.compiler.results import is_result, refer, sent_before, shorten
+from rung.compiler.results import is_result, refer, shorten
 from rung.compiler.summaries import is_of_session, until
 from rung.compiler.truncate import truncate
 from rung.compiler.value import most_valuable
 from rung.errors import BudgetError, names
 from rung.records.item import body
-
-_SPLICED = frozenset({"openai-chat", "openai-responses"})
-"""Targets whose messages stand on the wire one by one, so that earlier renderings can be taken over."""
 
 HISTORY_SHARE = 0.6
 """Of what is left beside the required parts, the most that history takes while context competes with it."""
@@ -49,8 +46,8 @@ def fit(plan: Plan, costs: Costs) -> Fitted:
     results = [one for one in few if one.place == "after" and one.alive]
     if results:
         refer(results, {}, state)
-    base = _fit_summaries(plan, few, costs, state, _required(plan, few, costs, state))
-    room = plan.available - base
+    required = _required(plan, few, costs, state)
+    room = plan.available - _fit_summaries(plan, few, costs, state, required.weighed.total)
     optional = [one for one in plan.candidates if one.state is None and one.place == "context" and not one.required]
     sizes = [
         size
@@ -58,11 +55,11 @@ def fit(plan: Plan, costs: Costs) -> Fitted:
         else _size(one, costs)
         for one in optional
     ]
-    overhead = 0 if _has_required_context(few) else _context_overhead(costs, optional)
-    wanted = sum(sizes) + (overhead if optional else 0)
+    overhead = 0 if not optional or _has_required_context(few) else _context_overhead(costs, optional)
+    wanted = sum(sizes) + overhead
     for_history = _history_shape(plan, few, costs, room, wanted)
     if plan.past is not None:
-        plan = _fit_past(plan, plan.past, for_history, _session_summary(plan, few, state))
+        plan = _fit_past(plan, plan.past, for_history, _session_summary(plan, few, state), costs)
     earlier: list[Candidate] = []
     if plan.window is not None:
         room -= plan.window.cost
@@ -71,14 +68,15 @@ def fit(plan: Plan, costs: Costs) -> Fitted:
         room -= _fit_history(past, costs, state, for_history)
         earlier = [one for one in past if one.item.call_id is not None]
     if results or earlier:
-        refer([*earlier, *results], sent_before(plan.window), state)
-    room -= overhead if optional else 0
-    first = most_valuable(optional, sizes, room) if plan.select == "value" else frozenset[int]()
-    dropped = _fit_context(state, optional, sizes, room, costs, _used_by_source(few, costs), first)
-    candidates = plan.candidates
+        refer([*earlier, *results], {} if plan.window is None else dict(plan.window.results), state)
+    if optional:
+        room -= overhead
+        first = most_valuable(optional, sizes, room) if plan.select == "value" else frozenset[int]()
+        dropped = _fit_context(state, optional, sizes, room, costs, _used_by_source(few, costs), first)
+        plan = plan.with_(plan.candidates, dropped=dropped)
     if state:
-        candidates = tuple([state.get(one.item.id, one) for one in candidates])
-    return _settle_total(plan.with_(candidates, dropped=dropped), costs)
+        plan = plan.with_(tuple([state.get(one.item.id, one) for one in plan.candidates]))
+    return _settle_total(plan, costs, required)
 
 
 def _fit_summaries(plan: Plan, few: Sequence[Candidate], costs: Costs, state: dict[str, Candidate], base: int) -> int:
@@ -112,8 +110,6 @@ def _has_required_context(few: Sequence[Candidate]) -> bool:
 
 
 def _context_overhead(costs: Costs, optional: Sequence[Candidate]) -> int:
-    if not optional:
-        return 0
     first = optional[0]
     return costs.messages((context_message([first]),)) - costs.block(quoted(first))
 
@@ -126,21 +122,29 @@ def _used_by_source(few: Sequence[Candidate], costs: Costs) -> dict[str, int]:
     return used
 
 
-def _required(plan: Plan, few: Sequence[Candidate], costs: Costs, state: dict[str, Candidate]) -> int:
+class _Required(NamedTuple):
+    """What must be in, and the prompt of it with its tokens."""
+
+    shown: Sequence[Candidate]
+    weighed: Weighed
+
+
+def _required(plan: Plan, few: Sequence[Candidate], costs: Costs, state: dict[str, Candidate]) -> _Required:
     required = [one for one in few if one.required and one.state is None]
     for one in required:
         if one.place in ("context", "after") and one.rules.max_tokens is not None:
             now = state.get(one.item.id, one)
             state[one.item.id] = _cut(now, one.rules.max_tokens, costs)
-    shown = [state.get(one.item.id, one) for one in required]
-    total = costs.prompt(prompt_of(plan, shown))
-    if total > plan.available:
+    shown = [state.get(one.item.id, one) for one in required] if state else required
+    weighed = costs.weigh(prompt_of(plan, shown))
+    if weighed.total > plan.available:
         results = [one for one in shown if one.place == "after" and is_result(one) and "same_as" not in one.params]
-        state.update(shorten(results, total - plan.available, costs))
+        state.update(shorten(results, weighed.total - plan.available, costs))
         shown = [state.get(one.item.id, one) for one in required]
-        total = costs.prompt(prompt_of(plan, shown))
+        weighed = costs.weigh(prompt_of(plan, shown))
+    total = weighed.total
     if total <= plan.available:
-        return total
+        return _Required(shown, weighed)
     sizes = _sizes(plan, shown, costs)
     raise BudgetError(
         f"required items need {total} tokens, the turn has {plan.available}: "
@@ -211,7 +215,9 @@ def _history_shape(plan: Plan, few: Sequence[Candidate], costs: Costs, room: int
     """
     rules = [one for one in few if one.place == "instructions" and one.state is None]
     slots = [one for one in few if one.owners and one.state is None]
-    stable = max(1, plan.available - costs.prompt(prompt_of(plan, [*rules, *slots])))
+    fixed = (*rules, *slots)
+    about = (fixed, plan.tools, plan.response_schema, plan.cache)
+    stable = max(1, plan.available - costs.once(about, lambda: prompt_of(plan, fixed)))
     if plan.history_tokens is not None:
         stable = max(1, min(stable, plan.history_tokens))
     step = max(1, stable // 8)
@@ -234,20 +240,19 @@ def _session_summary(plan: Plan, few: Sequence[Candidate], state: Mapping[str, C
     return next((one for one in found if one.alive), None)
 
 
-def _fit_past(plan: Plan, past: Earlier, shape: Shape, summary: Candidate | None) -> Plan:
+def _fit_past(plan: Plan, past: Earlier, shape: Shape, summary: Candidate | None, costs: Costs) -> Plan:
     """The plan with the window of its session's past, or with the window's items as candidates of their own
     where they cannot be taken as they were rendered."""
     if summary is None:
         window = past.window(shape)
     else:
         window = past.window(shape, past.past.covered(until(summary.item)), summary.item.id)
-    revoked = past.revoked([item.id for exchange in window.exchanges for item in exchange.items])
-    if plan.target in _SPLICED and past.clean and not revoked and _readable(plan, window):
+    revoked = past.revoked(window.ids)
+    if costs.target.listed is not None and past.clean and not revoked and _readable(plan, window):
         return msgspec.structs.replace(plan, window=window)
     members = tuple(
         Candidate(item=item, place="history", facts=Facts(item, plan.policy), label="", order=-1, reason="history")
-        for exchange in window.exchanges
-        for item in exchange.items
+        for item in window.items
     )
     admitted = admit(plan.with_(members, revoked={**plan.revoked, **revoked})).candidates
     return plan.with_((*admitted, *plan.candidates), rows=(*window.left_out, *plan.rows))
@@ -335,12 +340,12 @@ def _pledged(optional: Sequence[Candidate], used: Mapping[str, int]) -> dict[str
     return {source: max(0, tokens - used.get(source, 0)) for source, tokens in least.items() if tokens}
 
 
-def _settle_total(plan: Plan, costs: Costs) -> Fitted:
+def _settle_total(plan: Plan, costs: Costs, required: _Required) -> Fitted:
     """Make sure of the whole: where parts do not add up (another tokenizer, merged messages), recount and give way."""
     while True:
         alive = plan.alive()
         sent = 0 if plan.window is None else plan.window.cost
-        weighed = costs.weigh(prompt_of(plan, alive))
+        weighed = required.weighed if alive == required.shown else costs.weigh(prompt_of(plan, alive))
         over = weighed.total + sent - plan.available
         if over <= 0:
             return Fitted(plan=plan, alive=alive, weighed=weighed)
@@ -350,7 +355,7 @@ def _settle_total(plan: Plan, costs: Costs) -> Fitted:
             last = max(loose, key=lambda one: (one.place != "summary", *one.rank))
             plan = _without(plan, {last.item.id}, "over_budget", over)
             continue
-        if plan.window is not None and plan.past is not None and plan.window.exchanges:
+        if plan.window is not None and plan.past is not None and plan.window.items:
             shape = Shape(limit=max(0, plan.window.cost - over), block=1)
             window = plan.past.window(shape, plan.window.start, plan.window.summary)
             plan = msgspec.structs.replace(plan, window=window)

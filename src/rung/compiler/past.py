@@ -117,32 +117,37 @@ def stub(item: ContextItem[Any], earlier_call: str) -> Block:
 
 
 def _wire(costs: Costs, messages: tuple[Message, ...]) -> list[Any]:
-    request = costs.target.request(Prompt(messages=messages))
-    return list(request.get("messages") or request.get("input") or ())
+    if costs.target.listed is None:
+        return []
+    return costs.wire(costs.target.heal(Prompt(messages=messages)).prompt.messages)
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of the past that a turn sends.
+    """The part of the past that a turn sends. It holds while its past is in use.
 
     Attributes:
         wire: its messages as the provider takes them.
+        messages: its neutral messages.
         tokens, constants: what they add.
-        exchanges: the exchanges, for when they must be rendered anew.
-        labels: the distinct labels of their items.
-        stubs: of each exchange, the results that only refer to the call that gave them before.
+        items: its items, for when they must be rendered anew.
+        ids: theirs.
+        labels: the distinct labels of its items.
+        results: the content keys of its longer results, with the call that gave each first.
         notes: what the target's rules made necessary to change.
         rows: manifest rows: one for what is left out, one for what is in.
         left_out: the rows of what is not sent, alone.
         start, summary: how many exchanges a summary stands for, and its id.
     """
 
-    wire: tuple[Any, ...] = ()
+    wire: Sequence[Any] = ()
+    messages: Sequence[Message] = ()
     tokens: int = 0
     constants: int = 0
-    exchanges: tuple[Exchange, ...] = ()
+    items: Sequence[ContextItem[Any]] = ()
+    ids: Sequence[str] = ()
     labels: frozenset[Labels] = frozenset()
-    stubs: tuple[dict[str, str], ...] = ()
-    notes: tuple[Repair, ...] = ()
+    results: Mapping[bytes, str] = {}
+    notes: Sequence[Repair] = ()
     rows: tuple[Entry, ...] = ()
     left_out: tuple[Entry, ...] = ()
     start: int = 0
@@ -151,13 +156,6 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cost(self) -> int:
         return self.tokens + self.constants
-
-    def messages(self) -> tuple[Message, ...]:
-        """Its neutral messages."""
-        out: list[Message] = []
-        for exchange, stubs in zip(self.exchanges, self.stubs, strict=True):
-            out += exchange.messages(stubs)
-        return tuple(out)
 
 
 def _none_revoked(_: Sequence[str]) -> Mapping[str, str]:
@@ -283,42 +281,46 @@ class Past:
         """
         last = len(self._closed) if until is None else until
         start = min(start, last)
-        before = self._before if until is None and not start else self._before[start : last + 1]
-        kept = keep([each - before[0] for each in before] if start else before, shape)
-        kept = Kept(head=start + kept.head, gap=start + kept.gap, tail=start + kept.tail)
-        sent = self._sent(kept, last)
-        left_out = [
-            self._row(0, start, "excluded", 0, summary),
-            self._row(start, kept.head, "excluded", 0),
-            self._row(kept.gap, kept.tail, "excluded", 0),
-        ]
-        head = self._row(kept.head, kept.gap, "included", 0)
+        if until is None and not start:
+            kept = keep(self._before, shape)
+        else:
+            before = self._before[start : last + 1]
+            kept = keep([each - before[0] for each in before], shape)
+            kept = Kept(head=start + kept.head, gap=start + kept.gap, tail=start + kept.tail)
+        sent = self._sent(kept, last, start, summary)
         # What stubs saved comes off the tail.
         tail = self._row(kept.tail, last, "included", sent.saved)
         return Window(
-            wire=tuple(sent.wire),
+            wire=sent.wire,
+            messages=sent.messages,
             tokens=sent.cost - sent.constants - sent.saved,
             constants=sent.constants,
-            exchanges=tuple(sent.exchanges),
+            items=sent.items,
+            ids=sent.ids,
             labels=sent.labels,
-            stubs=tuple(sent.stubs),
-            notes=tuple(sent.notes),
-            rows=tuple(row for row in (*left_out[:2], head, left_out[2], tail) if row is not None),
-            left_out=tuple(row for row in left_out if row is not None),
+            results=sent.results,
+            notes=sent.notes,
+            rows=(*sent.rows, *tail),
+            left_out=sent.left_out,
             start=start,
             summary=summary,
         )
 
-    def _sent(self, kept: Kept, last: int) -> _Sent:
+    def _sent(self, kept: Kept, last: int, start: int, summary: str | None) -> _Sent:
         """The exchanges that are kept, of the first `last`; mostly those of the turn before and what is new."""
         # Where a rendering fails, nothing half done is kept.
         sent, self._last = self._last, None
-        if sent is None or sent.kept != kept or sent.until > last:
+        about = (kept, start, summary)
+        if sent is None or sent.about != about or sent.until > last:
             numbers = {*range(kept.head, kept.gap), *range(kept.tail, last)}
             for number in self._rendered - numbers:
                 self._closed[number].forget_wire()
             self._rendered = numbers
-            sent = _Sent(kept)
+            sent = _Sent(about, kept.tail)
+            before = (*self._row(0, start, "excluded", 0, summary), *self._row(start, kept.head, "excluded", 0))
+            between = self._row(kept.gap, kept.tail, "excluded", 0)
+            sent.rows = (*before, *self._row(kept.head, kept.gap, "included", 0), *between)
+            sent.left_out = (*before, *between)
             for number in range(kept.head, kept.gap):
                 sent.add(self._closed[number], self._costs)
         for number in range(sent.until, last):
@@ -330,10 +332,10 @@ class Past:
 
     def _row(
         self, start: int, end: int, state: Literal["included", "excluded"], saved: int, summary: str | None = None
-    ) -> Entry | None:
+    ) -> tuple[Entry, ...]:
         if start >= end:
-            return None
-        return Entry(
+            return ()
+        row = Entry(
             source="history",
             item=self._closed[start].items[0].id,
             last=self._closed[end - 1].items[-1].id,
@@ -344,34 +346,41 @@ class Past:
             params={} if summary is None else {"item": summary},
             place="history",
         )
+        return (row,)
 
 
 class _Sent:
     """The exchanges of a window as they are rendered one after the other."""
 
-    def __init__(self, kept: Kept) -> None:
-        self.kept = kept
-        self.until = kept.tail
+    def __init__(self, about: tuple[Kept, int, str | None], until: int) -> None:
+        self.about = about
+        """What is kept, and what a summary stands for."""
+        self.until = until
         """The number of the exchange after the last."""
+        self.rows: tuple[Entry, ...] = ()
+        """All but the tail's."""
+        self.left_out: tuple[Entry, ...] = ()
         self.wire: list[Any] = []
-        self.exchanges: list[Exchange] = []
-        self.stubs: list[dict[str, str]] = []
+        self.messages: list[Message] = []
+        self.items: list[ContextItem[Any]] = []
+        self.ids: list[str] = []
         self.notes: list[Repair] = []
         self.labels: frozenset[Labels] = frozenset()
         self.saved = self.constants = self.cost = 0
-        self._seen: dict[bytes, str] = {}
+        self.results: dict[bytes, str] = {}
 
     def add(self, exchange: Exchange, costs: Costs) -> None:
         """One more exchange, after the others."""
         stubs: dict[str, str] = {}
         for key, item_id, call_id in exchange.repeats:
-            earlier = self._seen.setdefault(key, call_id)
+            earlier = self.results.setdefault(key, call_id)
             if earlier != call_id:
                 stubs[item_id] = earlier
         parts, less = exchange.wire(costs, stubs)
         self.wire += parts
-        self.exchanges.append(exchange)
-        self.stubs.append(stubs)
+        self.messages += exchange.messages(stubs)
+        self.items += exchange.items
+        self.ids += [item.id for item in exchange.items]
         self.notes += exchange.notes
         self.labels |= exchange.labels
         self.saved += less

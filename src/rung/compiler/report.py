@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rung.assembly.messages import Prompt
+from rung.assembly.messages import Message, Prompt
 from rung.compiler.counting import Costs
 from rung.compiler.fit import Fitted
 from rung.compiler.manifest import Counter, Entry, Manifest, State, Totals
@@ -16,6 +16,7 @@ from rung.compiler.past import Window
 from rung.compiler.plan import Plan
 from rung.records.canonical import canonical_json
 
+_BEFORE_HISTORY = ("instructions", "summary")
 _LABELLED = ("context", "summary")
 _PLACES: tuple[str, ...] = ("instructions", "summary", "history", "context", "request")
 
@@ -25,13 +26,12 @@ def report(fitted: Fitted, costs: Costs) -> tuple[Prompt, dict[str, Any], Manife
     plan, found = fitted.plan, fitted.weighed
     notes, constants, rows, prompt = found.repairs, found.constants, plan.rows, found.given
     window = plan.window
-    if window is None:
-        request = costs.target.request(found.prompt, healed=True)
-    else:
-        prompt, request = _spliced(found.prompt, window, costs)
+    if window is not None:
+        prompt = _spliced(found.prompt, window)
         notes = (*window.notes, *notes)
         rows = (*window.rows, *rows)
         constants += window.constants
+    request = _request(found.prompt, window, costs)
     shown = {one.item.id for one in fitted.alive}
     own = sum(tokens for item, tokens in found.items.items() if item not in shown)
     entries = _entries(plan, found.items)
@@ -70,16 +70,33 @@ def report(fitted: Fitted, costs: Costs) -> tuple[Prompt, dict[str, Any], Manife
     return prompt, request, manifest
 
 
-def _spliced(prompt: Prompt, window: Window, costs: Costs) -> tuple[Prompt, dict[str, Any]]:
-    """The whole prompt and request, the window's messages taken as they were rendered."""
-    stable = ("instructions", "summary")
-    head = tuple(message for message in prompt.messages if message.place in stable)
-    tail = tuple(message for message in prompt.messages if message.place not in stable)
-    request = costs.target.request(msgspec.structs.replace(prompt, messages=head), healed=True)
-    rest = costs.target.request(Prompt(messages=tail), healed=True)
-    where = "messages" if "messages" in rest else "input"
-    request[where] = [*request.get(where, ()), *window.wire, *rest[where]]
-    return msgspec.structs.replace(prompt, messages=(*head, *window.messages(), *tail)), request
+def _request(prompt: Prompt, window: Window | None, costs: Costs) -> dict[str, Any]:
+    """The request of a healed prompt; what was rendered before is taken as it is."""
+    listed = costs.target.listed
+    if listed is None:
+        return costs.target.request(prompt, healed=True)
+    request = costs.target.request(msgspec.structs.replace(prompt, messages=()), healed=True)
+    messages = prompt.messages
+    cut = 0 if window is None else _stable(messages)
+    sent = () if window is None else window.wire
+    # What is kept between turns is copied: a caller may change a request.
+    request[listed] = msgspec.to_builtins([*costs.wire(messages[:cut]), *sent, *costs.wire(messages[cut:])])
+    return request
+
+
+def _spliced(prompt: Prompt, window: Window) -> Prompt:
+    """The whole prompt, the window's messages in their place."""
+    messages = prompt.messages
+    cut = _stable(messages)
+    return msgspec.structs.replace(prompt, messages=(*messages[:cut], *window.messages, *messages[cut:]))
+
+
+def _stable(messages: Sequence[Message]) -> int:
+    """How many messages stand before the history."""
+    for number, message in enumerate(messages):
+        if message.place not in _BEFORE_HISTORY:
+            return number
+    return len(messages)
 
 
 def _note(repair: Any) -> str:

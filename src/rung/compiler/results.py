@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 import msgspec
 
 from rung.compiler.counting import Costs
-from rung.compiler.past import SHORTEST_STUB, Window, stub
+from rung.compiler.past import SHORTEST_STUB, stub
 from rung.compiler.plan import Candidate
 from rung.compiler.truncate import truncate
 from rung.records.item import body
@@ -19,15 +19,6 @@ FLOORS = (512, 128, 32)
 def is_result(one: Candidate) -> bool:
     """Whether it answers a call."""
     return one.item.call_id is not None and one.item.type.name == "tool_output"
-
-
-def sent_before(window: Window | None) -> dict[bytes, str]:
-    """The content keys of longer results in a window, with the call that gave each first."""
-    seen: dict[bytes, str] = {}
-    for exchange in () if window is None else window.exchanges:
-        for key, _, call_id in exchange.repeats:
-            seen.setdefault(key, call_id)
-    return seen
 
 
 def refer(candidates: Iterable[Candidate], seen: dict[bytes, str], state: MutableMapping[str, Candidate]) -> None:

@@ -577,6 +577,7 @@ class MemoryBackend:
             return {
                 item_id: shelf.revoked[item_id]
                 for shelf in self.shelves(tenants)
+                if shelf.revoked
                 for item_id in ids
                 if item_id in shelf.revoked
             }
@@ -596,6 +597,7 @@ class MemoryBackend:
             found = [
                 event
                 for shelf in shelves
+                if shelf.events
                 for event in shelf.events[bisect_right(shelf.events, after, key=lambda event: event.number) :]
             ]
         return sorted(found, key=lambda event: event.number)
