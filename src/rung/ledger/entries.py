@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import warnings
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +17,9 @@ from rung.errors import (
     RungError,
 )
 from rung.ledger.backend import LogEntry
+from rung.ledger.channels import Endorsement
 from rung.ledger.content import text_digest
+from rung.ledger.declassification import Declassification
 from rung.ledger.prepare import Prepared
 from rung.ledger.reach import Reach
 from rung.policy.decision import Reason
@@ -44,6 +47,22 @@ def registered(item: ContextItem[Any], now: datetime, channel: str | None) -> Lo
         kind="transform" if item.via else "registration",
         body=canonical_json(facts),
     )
+
+
+def endorsement_entry(word: Endorsement, item_id: str, now: datetime, reach: Reach) -> LogEntry:
+    return LogEntry(
+        tenant=reach.tenant,
+        at=now,
+        kind="endorsement",
+        body=canonical_json({"item": item_id, **msgspec.to_builtins(word)}),
+    )
+
+
+def declassification_entry(
+    word: Declassification, item_id: str, parents: Sequence[str], now: datetime, reach: Reach
+) -> LogEntry:
+    facts = {"item": item_id, "from": list(parents), **msgspec.to_builtins(word, order="deterministic")}
+    return LogEntry(tenant=reach.tenant, at=now, kind="declassification", body=canonical_json(facts))
 
 
 def refused(made: Prepared | Draft, reason: Reason, now: datetime, reach: Reach) -> LogEntry:

@@ -21,7 +21,15 @@ from rung.errors import (
 )
 from rung.ledger.backend import Backend, LogEntry, NewRow, Transaction
 from rung.ledger.detection import Detector, detect
-from rung.ledger.entries import error, refusal_entry, refused, registered, tell
+from rung.ledger.entries import (
+    declassification_entry,
+    endorsement_entry,
+    error,
+    refusal_entry,
+    refused,
+    registered,
+    tell,
+)
 from rung.ledger.invalidation import Invalidations
 from rung.ledger.judge import Judge
 from rung.ledger.prepare import Prepared, Preparer, keeps_registration, registration
@@ -97,10 +105,12 @@ class Ledger:
         try:
             for draft, provenance in drafts:
                 made, reasons = self._preparer.prepare(draft, provenance, reach)
-                broken += [(made, reason) for reason in reasons]
+                if reasons:
+                    broken += [(made, reason) for reason in reasons]
                 prepared.append(made)
-            exclusive = any(made.protected for made in prepared)
-            if self._backend.shared and reach.tenant is None and not all(made.protected for made in prepared):
+            protected = [made.protected for made in prepared]
+            exclusive = True in protected
+            if self._backend.shared and reach.tenant is None and False in protected:
                 raise ScopeError(
                     "a shared backend has no default tenant: only the deployment's own instructions go without one "
                     "(use store.scope(tenant=…))",
@@ -108,9 +118,9 @@ class Ledger:
                 )
             with self._backend.write(reach.tenant, exclusive=exclusive) as tx:
                 broken += self._judge.judge(prepared, reach, tx, is_sealed)
-                refused = [reason for _, reason in broken if reason.mode == "enforce"]
-                if refused:
-                    raise error(refused[0])
+                for _, reason in broken:
+                    if reason.mode == "enforce":
+                        raise error(reason)
                 if expected is not None:
                     _expect(tx, reach.session, expected)
                 return self._insert(prepared, reach, tx, broken)
@@ -126,10 +136,10 @@ class Ledger:
         broken: Sequence[tuple[Prepared | Draft, Reason]],
     ) -> list[ContextItem[Any]]:
         now = self.now()
-        numbers = _sequences(prepared, tx)
         rows: list[NewRow] = []
-        for made, seq in zip(prepared, numbers, strict=True):
-            after = [self._stored_id(rows[place], tx) for place in made.provenance.after]
+        for made, seq in zip(prepared, _sequences(prepared, tx), strict=True):
+            places = made.provenance.after
+            after = [self._stored_id(rows[place], tx) for place in places] if places else ()
             rows.append(
                 NewRow(
                     item=self._item(made, seq, now, after),
@@ -138,39 +148,20 @@ class Ledger:
                 )
             )
         stored = tx.insert(rows)
-        entries = [
-            registered(row.item, now, made.provenance.channel)
-            for made, row, given in zip(prepared, rows, stored, strict=True)
-            if row.item.id == given
-        ]
+        entries: list[LogEntry] = []
+        endorsed: list[LogEntry] = []
+        declassified: list[LogEntry] = []
+        for made, row, given in zip(prepared, rows, stored, strict=True):
+            provenance = made.provenance
+            if row.item.id == given:
+                entries.append(registered(row.item, now, provenance.channel))
+            if provenance.endorsement is not None:
+                endorsed.append(endorsement_entry(provenance.endorsement, given, now, reach))
+            if provenance.declassification is not None:
+                word = provenance.declassification
+                declassified.append(declassification_entry(word, given, provenance.parents, now, reach))
         entries += [refused(made, reason, now, reach) for made, reason in broken]
-        entries += [
-            LogEntry(
-                tenant=reach.tenant,
-                at=now,
-                kind="endorsement",
-                body=canonical_json({"item": given, **msgspec.to_builtins(made.provenance.endorsement)}),
-            )
-            for made, given in zip(prepared, stored, strict=True)
-            if made.provenance.endorsement is not None
-        ]
-        entries += [
-            LogEntry(
-                tenant=reach.tenant,
-                at=now,
-                kind="declassification",
-                body=canonical_json(
-                    {
-                        "item": given,
-                        "from": list(made.provenance.parents),
-                        **msgspec.to_builtins(declassification, order="deterministic"),
-                    }
-                ),
-            )
-            for made, given in zip(prepared, stored, strict=True)
-            if (declassification := made.provenance.declassification) is not None
-        ]
-        tx.log(entries)
+        tx.log([*entries, *endorsed, *declassified])
         for _, reason in broken:
             tell(reason)
         first = {row.item.id: row.item for row in rows}
@@ -186,7 +177,9 @@ class Ledger:
 
     def _item(self, made: Prepared, seq: int, now: datetime, after: Sequence[str]) -> ContextItem[Any]:
         draft, provenance = made.draft, made.provenance
-        parents = tuple(dict.fromkeys((*provenance.parents, *after, *made.text_origins)))
+        parents = (*provenance.parents, *after, *made.text_origins)
+        if parents:
+            parents = tuple(dict.fromkeys(parents))
         integrity = self._policy.integrity(made.type.name)
         if provenance.integrity is not None:
             integrity = min(integrity, provenance.integrity)
@@ -376,6 +369,8 @@ def _expect(tx: Transaction, session: str | None, expected: int) -> None:
 
 
 def _sequences(prepared: Sequence[Prepared], tx: Transaction) -> list[int]:
+    if len(prepared) == 1:
+        return [tx.next_seq(prepared[0].session, 1)]
     counts: dict[str | None, int] = {}
     for made in prepared:
         counts[made.session] = counts.get(made.session, 0) + 1

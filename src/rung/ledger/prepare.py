@@ -76,8 +76,10 @@ class Preparer:
             )
         text, media_type, found = self._detected(text, media_type, source, declared.name, reasons)
         protected = rules.protected
-        carried = next((one for one in origins if one.item_id not in provenance.covers), None)
-        if protected and carried is not None and provenance.channel is None:
+        carried = None
+        if protected and origins and provenance.channel is None:
+            carried = next((one for one in origins if one.item_id not in provenance.covers), None)
+        if carried is not None:
             reasons.append(
                 reason_of(
                     self._policy,
@@ -112,7 +114,7 @@ class Preparer:
                 key=content_key(text),
                 protected=protected,
                 provenance=provenance,
-                text_origins=tuple(origin.item_id for origin in origins),
+                text_origins=tuple([origin.item_id for origin in origins]) if origins else (),
             ),
             reasons,
         )
@@ -201,7 +203,9 @@ class Preparer:
             raise InputError("`scopes` is one string (give a set of strings)", field="scopes")
         if found and rules.detect == "label":
             sensitivity = max(sensitivity, *(LABELS[find.family] for find in found))
-        scopes = frozenset(name(scope, "scopes") for scope in draft.scopes) | rules.scopes
+        scopes = rules.scopes
+        if draft.scopes:
+            scopes |= frozenset([name(scope, "scopes") for scope in draft.scopes])
         subject = narrow("subject", draft.subject, reach.subject)
         tenant = reach.tenant
         if base is not None:

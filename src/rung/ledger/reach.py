@@ -75,7 +75,7 @@ DIRECT = Provenance()
 def handed_out(item: ContextItem[Any]) -> ContextItem[Any]:
     """A copy to give away: whatever is done to it, the stored item and its labels stay as they are."""
     labels = msgspec.structs.replace(item.labels)
-    parts = tuple(msgspec.structs.replace(part) for part in item.parts)
+    parts = tuple([msgspec.structs.replace(part) for part in item.parts]) if item.parts else ()
     return msgspec.structs.replace(item, labels=labels, parts=parts)
 
 
@@ -121,7 +121,9 @@ def meet(field: str, one: str | None, other: str | None) -> str | None:
 
 
 def sorted_attrs(given: Mapping[str, str] | tuple[tuple[str, str], ...] | None) -> tuple[tuple[str, str], ...]:
-    pairs = given.items() if isinstance(given, Mapping) else given or ()
+    if not given:
+        return ()
+    pairs = given.items() if isinstance(given, Mapping) else given
     out: dict[str, str] = {}
     for key, value in pairs:
         out[name(key, "attrs")] = canonical_text(value, f"attrs.{key}", replace=True)[0]

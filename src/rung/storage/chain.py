@@ -14,7 +14,11 @@ from rung.ledger.backend import LogEntry
 
 def link_of(previous: bytes, entry: LogEntry) -> bytes:
     """SHA-256 over the tenant's previous link and the MessagePack of the entry's other fields: 32 bytes."""
-    fields = (entry.number, entry.tenant, entry.at.astimezone(UTC), entry.kind, entry.body)
+    return _link(previous, entry.number, entry)
+
+
+def _link(previous: bytes, number: int, entry: LogEntry) -> bytes:
+    fields = (number, entry.tenant, entry.at.astimezone(UTC), entry.kind, entry.body)
     return sha256(previous + msgspec.msgpack.encode(fields)).digest()
 
 
@@ -25,8 +29,7 @@ def chained(previous: bytes, number: int, entry: LogEntry) -> LogEntry:
         IntegrityError: it brings a link that does not continue the chain.
     """
     if not entry.link:
-        entry = msgspec.structs.replace(entry, number=number)
-        return msgspec.structs.replace(entry, link=link_of(previous, entry))
+        return msgspec.structs.replace(entry, number=number, link=_link(previous, number, entry))
     if entry.link != link_of(previous, entry):
         raise IntegrityError(
             f"log entry {entry.number} does not continue the chain (import a tenant's whole log, in order)",

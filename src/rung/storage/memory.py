@@ -6,8 +6,7 @@ import threading
 import time
 from array import array
 from bisect import bisect_right
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -124,8 +123,8 @@ class _Transaction:
 
     def wrote(self) -> bool:
         """Whether there is anything to put in place."""
-        staged = (self.rows, self.restored, self.entries, self.documents, self.revoked, self.events)
-        return any(staged) or bool(self.counters)
+        staged = (self.rows, self.counters, self.restored, self.entries, self.documents, self.revoked, self.events)
+        return any(staged)
 
     def next_seq(self, session: str | None, count: int) -> int:
         scope_key(session)
@@ -235,13 +234,15 @@ class _Transaction:
                     )
 
     def log(self, entries: Sequence[LogEntry]) -> None:
+        last = (self.entries or self.shelf.log)[-1:]
+        previous = last[0].link if last else b""
+        number = self.store.log_number + len(self.entries)
+        if self.entries:
+            number = max(number, self.entries[-1].number)
         for entry in entries:
-            last = self.entries[-1:] or self.shelf.log[-1:]
-            previous = last[0].link if last else b""
-            number = self.store.log_number + 1 + len(self.entries)
-            if self.entries:
-                number = max(number, self.entries[-1].number + 1)
-            self.entries.append(chained(previous, number, owned(entry, self.shelf.tenant)))
+            made = chained(previous, number + 1, owned(entry, self.shelf.tenant))
+            previous, number = made.link, max(number + 1, made.number)
+            self.entries.append(made)
 
     def put(self, document: Document, *, expected: int | None = None) -> int:
         document = owned(document, self.shelf.tenant)
@@ -306,6 +307,23 @@ class _Transaction:
         self.ids |= ids
 
 
+class _Write:
+    """A write from its beginning to its end."""
+
+    __slots__ = ("_store", "_tenant", "_tx")
+
+    def __init__(self, store: MemoryBackend, tenant: str | None) -> None:
+        self._store = store
+        self._tenant = tenant
+
+    def __enter__(self) -> _Transaction:
+        self._tx = self._store.begin(self._tenant)
+        return self._tx
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._store.end(self._tx, well=kind is None)
+
+
 class MemoryBackend:
     """Keeps packed copies of items: what is done to a handle outside never changes what is stored.
 
@@ -332,26 +350,38 @@ class MemoryBackend:
         self._writer: int | None = None
         self._state = threading.Lock()
 
-    @contextmanager
-    def write(self, tenant: str | None, *, exclusive: bool = False) -> Generator[_Transaction, None, None]:
+    def write(self, tenant: str | None, *, exclusive: bool = False) -> _Write:
         scope_key(tenant)
+        return _Write(self, tenant)
+
+    def begin(self, tenant: str | None) -> _Transaction:
+        """A transaction, once no other one is open; ended by `end`."""
         if self._writer == threading.get_ident():
             raise StoreError("a write is open in this thread already (end it before the next one)")
-        started = time.monotonic()
-        if not self._writing.acquire(timeout=self._busy_timeout):
-            waited = time.monotonic() - started
-            raise StoreBusyError(
-                f"another write holds the store for {waited:.1f} s (keep writes short, or raise busy_timeout)",
-                waited=waited,
-            )
+        if not self._writing.acquire(blocking=False):
+            started = time.monotonic()
+            if not self._writing.acquire(timeout=self._busy_timeout):
+                waited = time.monotonic() - started
+                raise StoreBusyError(
+                    f"another write holds the store for {waited:.1f} s (keep writes short, or raise busy_timeout)",
+                    waited=waited,
+                )
         try:
             self._writer = threading.get_ident()
             with self._state:
                 shelf = self._shelves.get(tenant) or _Shelf(tenant)
-            tx = _Transaction(self, shelf)
-            yield tx
-            with self._state:
-                self._apply(tx)
+            return _Transaction(self, shelf)
+        except BaseException:
+            self._writer = None
+            self._writing.release()
+            raise
+
+    def end(self, tx: _Transaction, *, well: bool) -> None:
+        """Put what a transaction wrote in place, where it ended well."""
+        try:
+            if well:
+                with self._state:
+                    self._apply(tx)
         finally:
             self._writer = None
             self._writing.release()
@@ -379,7 +409,8 @@ class MemoryBackend:
                 numbers.add(item.seq, ordinal)
             self._first(ordinal)
         shelf.log += tx.entries
-        self.log_number = max([self.log_number, *(entry.number for entry in tx.entries[-1:])])
+        if tx.entries:
+            self.log_number = max(self.log_number, tx.entries[-1].number)
         shelf.documents |= tx.documents
         if tx.revoked:
             shelf.revoked = tx.revoked | shelf.revoked

@@ -64,16 +64,13 @@ def pack_whole(item: ContextItem[Any]) -> bytes:
 
 
 def _storable_text(item: ContextItem[Any]) -> str:
-    for field, value in (
-        ("id", item.id),
-        ("source", item.source),
-        ("session", item.session),
-        ("key", item.key),
-        ("tenant", item.labels.tenant),
-        ("subject", item.labels.subject),
-    ):
-        if value is not None and not storable(value):
-            canonical_text(value, field)
+    labels = item.labels
+    said = (item.id, item.source, item.session, item.key, labels.tenant, labels.subject)
+    # One look at all of them together; which one it is, is asked where there is something.
+    if not storable("".join([value for value in said if value is not None])):
+        for field, value in zip(("id", "source", "session", "key", "tenant", "subject"), said, strict=True):
+            if value is not None:
+                canonical_text(value, field)
     return canonical_text(body(item))[0]
 
 
@@ -239,10 +236,11 @@ def owned(given: Owned, tenant: str | None) -> Owned:
         ScopeError: it names another tenant.
         InputError: a field holds NUL or a lone surrogate.
     """
-    for field in given.__struct_fields__:
-        value = getattr(given, field)
-        if type(value) is str and not storable(value):
-            canonical_text(value, field)
+    values = [getattr(given, field) for field in given.__struct_fields__]
+    if not storable("".join([value for value in values if type(value) is str])):
+        for field, value in zip(given.__struct_fields__, values, strict=True):
+            if type(value) is str:
+                canonical_text(value, field)
     if given.tenant == tenant:
         return given
     if given.tenant is None:
