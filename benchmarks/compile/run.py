@@ -3,7 +3,9 @@
     .venv-bench/bin/python benchmarks/compile/run.py [--turns 20] [--candidates 1000] [--sources 40]
         [--budget 4000] [--fresh 10] [--cap 60] [--packer KEY ...] [--scale]
 
-`--scale` runs 100, 1,000, 10,000 and 100,000 candidates and prints the cost per candidate. The first turn
+`--scale` runs 100, 1,000, 10,000 and 100,000 candidates, one in a hundred of them new in each turn, and prints the
+cost per candidate: with a fixed number of new ones, the fewest candidates would pay mostly for counting them
+(`--fresh` says how many in the other runs). The first turn
 (cold: imports, first counts) is reported apart. What is built is counted afterwards by the exact tokenizer;
 messages with OpenAI's framing.
 """
@@ -116,7 +118,9 @@ def measure(key: str, options: argparse.Namespace, candidates: int) -> dict:
 def in_own_process(key: str, options: argparse.Namespace, candidates: int) -> dict:
     """Run one packer in a process of its own and return its line."""
     command = [sys.executable, str(HERE / "run.py"), "--one", key, "--candidates", str(candidates)]
-    for name in ("turns", "sources", "budget", "fresh", "cap"):
+    fresh = candidates // 100 if options.scale else options.fresh
+    command += ["--fresh", str(fresh)]
+    for name in ("turns", "sources", "budget", "cap"):
         command += [f"--{name}", str(getattr(options, name))]
     path = os.pathsep.join(filter(None, [str(HERE.parent.parent / "src"), os.environ.get("PYTHONPATH", "")]))
     failed = {"packer": key, "title": key, "candidates": candidates}
@@ -185,7 +189,8 @@ def main() -> int:
                     out.write(json.dumps(rows[-1]) + "\n")
             if rows[-1].get("error"):
                 break
-    print(f"{options.sources} sources, {options.budget} tokens, {options.fresh} new a turn, o200k_base\n")
+    fresh = "1 in 100" if options.scale else options.fresh
+    print(f"{options.sources} sources, {options.budget} tokens, {fresh} new a turn, o200k_base\n")
     print(table(rows))
     return int(any(row.get("error") for row in rows))
 

@@ -25,6 +25,7 @@ from rung import (
     User,
     default_policy,
 )
+from rung.compiler import fit
 from rung.compiler.entry import Options, compile_items
 from rung.compiler.past import Exchange
 from rung.store import core
@@ -86,6 +87,26 @@ def test_orders_scores_and_budgets_change_from_turn_to_turn(turns: list[Any]) ->
         known = {item.id: score for item, score in zip(items, scores, strict=True) if score is not None}
         options: dict[str, Any] = {"budget": budget, "target": target, "scores": known}
         assert_same(store.compile(given_items, **options), first(store, given_items, **options))
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@given(
+    lengths=st.lists(st.tuples(st.integers(1, 30), st.none() | st.sampled_from((0.1, 0.9))), min_size=1, max_size=24),
+    budget=st.integers(60, 700),
+)
+def test_many_candidates_are_chosen_as_few_are(lengths: list[tuple[int, float | None]], budget: int) -> None:
+    store = ContextStore(clock=lambda: NOW)
+    items: list[ContextItem[Any]] = [
+        store.add(Evidence, f"Passage {number}: " + "word " * length, source="ab"[number % 2])
+        for number, (length, _) in enumerate(lengths)
+    ]
+    scores = {item.id: score for item, (_, score) in zip(items, lengths, strict=True) if score is not None}
+    given_items = [*items, store.user("?")]
+    options: dict[str, Any] = {"budget": budget, "scores": scores}
+    few = store.compile(given_items, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit, "_FEW", 0)
+        assert_same(store.compile(given_items, **options), few)
 
 
 exchanges = st.lists(

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rung.compiler.facts import Facts
+from rung.compiler.facts import Facts, facts_of
 from rung.compiler.plan import Candidate, Place
 from rung.errors import InputError
 from rung.policy.rules import PolicySet
@@ -42,7 +42,7 @@ class CandidateCache:
     def _made(
         self, item: ContextItem[Any], order: int, score: float | None, held: Candidate | None, policy: PolicySet
     ) -> Candidate:
-        facts = held.facts if held is not None and held.item is item else Facts(item, policy)
+        facts = held.facts if held is not None and held.item is item else facts_of(item, policy)
         required = facts.rules.always_include
         made = Candidate(
             item=item,
@@ -53,7 +53,7 @@ class CandidateCache:
             order=order,
             rank=(-facts.rules.priority, 0.0 if score is None else -score, -facts.seen, order),
             reason="required" if required else "selected",
-            label="" if facts.place == "talk" else facts.label,
+            label=facts.label,
         )
         return self._kept(made)
 
@@ -111,8 +111,15 @@ def candidates(
         for number, one in enumerate(out):
             owned = owners.get(one.item.id)
             if owned:
+                facts = facts_of(one.item, policy, quoted=True) if one.facts.place == "talk" else one.facts
                 out[number] = msgspec.structs.replace(
-                    one, place="context", required=True, reason="required", owners=owned, label=one.facts.label
+                    one,
+                    place="context",
+                    facts=facts,
+                    required=True,
+                    reason="required",
+                    owners=owned,
+                    label=facts.label,
                 )
     return tuple(out)
 

@@ -63,6 +63,8 @@ class Costs:
         self.target = target
         self.tokenizer = tokenizer
         self.framing = framing
+        self.mark = object()
+        """By which a size that was counted here is known again."""
         # The same few prompts are asked for again within a turn, and the stable part in every turn: where messages
         # stand alone, each is remembered, else the whole.
         self._recent: deque[Weighed] = deque(maxlen=_KEPT)

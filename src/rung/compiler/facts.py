@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import math
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import msgspec
+
+from rung.assembly.messages import Block, Message
 from rung.ledger.content import content_key
-from rung.policy.freshness import limit_for
+from rung.policy.freshness import limit_under
 from rung.policy.rules import PolicySet, SourcePolicy
 from rung.records.item import ContextItem, Slot, body
 
-if TYPE_CHECKING:
-    from rung.assembly.messages import Block, Message
 
-
-class Facts:
+class Facts(msgspec.Struct, kw_only=True, eq=False, gc=False):
     """The facts of one item under one policy.
 
     Attributes:
         rules: the policy of its source.
         place: `instructions`, `summary`, `talk` or `context`.
         label: what it is called in every turn: its own id or its document's, or else a short hash of source and key
-            (or content), so that it stays when the same passage is retrieved again.
-        key: its content key; equal for equal content.
+            (or content), so that it stays when the same passage is retrieved again. Nothing cites what was said, so
+            a request or reply has none.
+        key: its content key; equal for equal content. Of what was said, only results are compared and have one.
         stale_from: the moment (POSIX seconds) from which it may not be asserted; infinity: never.
         seen: when it was seen, in POSIX seconds.
         observed: its observation time in ISO 8601, or None.
@@ -35,55 +36,68 @@ class Facts:
         linked: whether it names another that it replaces or was promoted from.
         plain: whether it stands in the context block and shows no other item.
         type: the name of its type.
-        sizes: what its block costs, by the costs that counted it.
+        size, sized_by: what its block costs, and by whose count (`Costs.mark`).
         block, literal, spoken: how it stands in every turn, once known: as data, as an instruction, as a request.
         canonical: its place in the context block's order, once known.
     """
 
-    __slots__ = (
-        "_item", "block", "canonical", "from_tool", "key", "label", "linked", "literal", "named", "observed",
-        "place", "plain", "promoted", "rules", "seen", "sizes", "slots", "spoken", "stale_from", "supersedes",
-        "type", "unfilled",
-    )  # fmt: skip
-    key: bytes
+    rules: SourcePolicy
+    place: str
     label: str
+    key: bytes
+    stale_from: float
+    seen: float
+    observed: str | None
+    supersedes: str | None
+    named: str | None
+    promoted: bool
+    from_tool: bool
+    slots: tuple[Slot, ...]
+    unfilled: str
+    linked: bool
+    plain: bool
+    type: str
+    size: int = 0
+    sized_by: object = None
+    block: Block | None = None
+    literal: Block | None = None
+    spoken: Message | None = None
+    canonical: tuple[Any, ...] | None = None
 
-    def __init__(self, item: ContextItem[Any], policy: PolicySet) -> None:
-        attrs = dict(item.attrs) if item.attrs else {}
-        name = item.type.name
-        self._item = item
-        self.type = name
-        self.rules: SourcePolicy = policy.source(item.source)
-        self.place = _place(item)
-        self.named = attrs.get("id")
-        self.supersedes = attrs.get("supersedes")
-        self.seen = item.seen_at.timestamp()
-        limit = limit_for(policy, item)
-        expires = math.inf if item.expires_at is None else item.expires_at.timestamp()
-        self.stale_from = min(expires, math.inf if limit is None else self.seen + limit)
-        self.observed = None if item.observed_at is None else item.observed_at.isoformat()
-        self.promoted = item.via is not None and item.via.startswith("promote:")
-        self.from_tool = name == "tool_output" or item.source.startswith(("tool:", "mcp:"))
-        self.slots = tuple([part for part in item.parts if isinstance(part, Slot)]) if item.parts else ()
-        self.unfilled = "" if self.slots else attrs.get("slots", "")
-        self.linked = self.supersedes is not None or self.promoted
-        self.plain = self.place == "context" and not self.slots and not self.unfilled
-        self.sizes: dict[object, int] = {}
-        self.block: Block | None = None
-        self.literal: Block | None = None
-        self.spoken: Message | None = None
-        self.canonical: tuple[Any, ...] | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        # Hashing takes a while, and most of a conversation is never asked for these.
-        if name == "key":
-            self.key = content_key(body(self._item))
-            return self.key
-        if name == "label":
-            item = self._item
-            self.label = self.named or item.attr("document") or _label(item, self.key)
-            return self.label
-        raise AttributeError(name)
+def facts_of(item: ContextItem[Any], policy: PolicySet, *, quoted: bool = False) -> Facts:
+    """What is known of an item under a policy; `quoted`: it is shown as data, even where it is part of the talk."""
+    attrs = dict(item.attrs) if item.attrs else {}
+    name = item.type.name
+    rules = policy.source(item.source)
+    place = _place(item)
+    spoken = place == "talk" and not quoted
+    key = b"" if spoken and item.call_id is None else content_key(body(item))
+    named, supersedes = attrs.get("id"), attrs.get("supersedes")
+    seen = item.seen_at.timestamp()
+    limit = limit_under(policy, rules, name)
+    expires = math.inf if item.expires_at is None else item.expires_at.timestamp()
+    promoted = item.via is not None and item.via.startswith("promote:")
+    slots = tuple([part for part in item.parts if isinstance(part, Slot)]) if item.parts else ()
+    unfilled = "" if slots else attrs.get("slots", "")
+    return Facts(
+        rules=rules,
+        place=place,
+        label="" if spoken else named or attrs.get("document") or _label(item, key),
+        key=key,
+        stale_from=min(expires, math.inf if limit is None else seen + limit),
+        seen=seen,
+        observed=None if item.observed_at is None else item.observed_at.isoformat(),
+        supersedes=supersedes,
+        named=named,
+        promoted=promoted,
+        from_tool=name == "tool_output" or item.source.startswith(("tool:", "mcp:")),
+        slots=slots,
+        unfilled=unfilled,
+        linked=supersedes is not None or promoted,
+        plain=place == "context" and not slots and not unfilled,
+        type=name,
+    )
 
 
 def _place(item: ContextItem[Any]) -> str:

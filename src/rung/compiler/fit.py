@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence, Set
+from heapq import heapify, heappop
 from typing import Any, NamedTuple
 
 import msgspec
 
 from rung.compiler.admit import admit
 from rung.compiler.counting import Costs, Weighed
-from rung.compiler.facts import Facts
+from rung.compiler.facts import facts_of
 from rung.compiler.history import chosen, exchanges
 from rung.compiler.keep import Shape
 from rung.compiler.layout import context_message, prompt_of, quoted
@@ -20,10 +22,15 @@ from rung.compiler.summaries import is_of_session, until
 from rung.compiler.truncate import truncate
 from rung.compiler.value import most_valuable
 from rung.errors import BudgetError, names
+from rung.policy.rules import SourcePolicy
 from rung.records.item import body
 
 HISTORY_SHARE = 0.6
 """Of what is left beside the required parts, the most that history takes while context competes with it."""
+
+
+_FEW = 512
+"""Fewer candidates than this are sorted, although not all of them may be looked at."""
 
 
 class Fitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,9 +56,10 @@ def fit(plan: Plan, costs: Costs) -> Fitted:
     required = _required(plan, few, costs, state)
     room = plan.available - _fit_summaries(plan, few, costs, state, required.weighed.total)
     optional = [one for one in plan.candidates if one.state is None and one.place == "context" and not one.required]
+    mark = costs.mark
     sizes = [
-        size
-        if (size := one.facts.sizes.get(costs)) is not None and one.label is one.facts.label and not one.attrs
+        facts.size
+        if (facts := one.facts).sized_by is mark and one.label is facts.label and not one.attrs
         else _size(one, costs)
         for one in optional
     ]
@@ -72,8 +80,8 @@ def fit(plan: Plan, costs: Costs) -> Fitted:
     if optional:
         room -= overhead
         first = most_valuable(optional, sizes, room) if plan.select == "value" else frozenset[int]()
-        dropped = _fit_context(state, optional, sizes, room, costs, _used_by_source(few, costs), first)
-        plan = plan.with_(plan.candidates, dropped=dropped)
+        left = _fit_context(state, optional, sizes, room, costs, _used_by_source(few, costs), first)
+        plan = plan.with_(plan.candidates, dropped=left.params, reasons=left.reasons)
     if state:
         plan = plan.with_(tuple([state.get(one.item.id, one) for one in plan.candidates]))
     return _settle_total(plan, costs, required)
@@ -99,10 +107,9 @@ def _size(one: Candidate, costs: Costs) -> int:
     facts = one.facts
     if one.attrs or one.text is not None or one.label != facts.label:
         return costs.block(quoted(one))
-    size = facts.sizes.get(costs)
-    if size is None:
-        size = facts.sizes[costs] = costs.block(quoted(one))
-    return size
+    if facts.sized_by is not costs.mark:
+        facts.size, facts.sized_by = costs.block(quoted(one)), costs.mark
+    return facts.size
 
 
 def _has_required_context(few: Sequence[Candidate]) -> bool:
@@ -251,7 +258,7 @@ def _fit_past(plan: Plan, past: Earlier, shape: Shape, summary: Candidate | None
     if costs.target.listed is not None and past.clean and not revoked and _readable(plan, window):
         return msgspec.structs.replace(plan, window=window)
     members = tuple(
-        Candidate(item=item, place="history", facts=Facts(item, plan.policy), label="", order=-1, reason="history")
+        Candidate(item=item, place="history", facts=facts_of(item, plan.policy), label="", order=-1, reason="history")
         for item in window.items
     )
     admitted = admit(plan.with_(members, revoked={**plan.revoked, **revoked})).candidates
@@ -280,6 +287,13 @@ def _fit_history(history: Sequence[Candidate], costs: Costs, state: dict[str, Ca
     return sum(exchange.tokens for number, exchange in enumerate(past) if number in kept)
 
 
+class _Left(NamedTuple):
+    """What the fit left out: parameters by item, and the reason where it is not `over_budget`."""
+
+    params: dict[str, dict[str, Any]]
+    reasons: dict[str, str]
+
+
 def _fit_context(
     state: dict[str, Candidate],
     optional: Sequence[Candidate],
@@ -288,26 +302,26 @@ def _fit_context(
     costs: Costs,
     used: dict[str, int],
     first: Set[int],
-) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Fill the room by rank, those numbered in `first` before others of their priority; what is left out, and why."""
-    dropped: dict[str, tuple[str, dict[str, Any]]] = {}
+) -> _Left:
+    """Fill the room by rank, those numbered in `first` before others of their priority."""
+    out = _Left({}, {})
+    dropped, reasons = out
     taken: dict[str, int] = {}
-    pledged = _pledged(optional, used)
-    ranks = [one.rank for one in optional]
-    if first:
-        ranks = [(rank[0], number not in first, *rank[1:]) for number, rank in enumerate(ranks)]
-    for place in sorted(range(len(optional)), key=ranks.__getitem__):
+    sources = {one.item.source: one.facts.rules for one in optional}
+    pledged = _pledged(sources, used)
+    # Where no source has a rule of its own, nothing fits any more once the smallest does not.
+    smallest = min(sizes) if not pledged and not any(map(_has_limits, sources.values())) else 0
+    decided: set[int] = set()
+    for place in _by_rank(optional, first, whole=not smallest or len(optional) < _FEW):
+        if room < smallest:
+            break
+        decided.add(place)
         one, size = optional[place], sizes[place]
         source, rules, score = one.item.source, one.facts.rules, one.score
         limit, cap = rules.limit, rules.max_tokens
-        if size > room and limit is None and cap is None and rules.truncation == "none":
-            # Where there is plenty to choose from, this is what becomes of most.
-            left = room if room > 0 else 0
-            params = {"size": size, "left": left} if score is None else {"size": size, "left": left, "score": score}
-            dropped[one.item.id] = ("over_budget", params)
-            continue
         if limit is not None and taken.get(source, 0) >= limit:
-            dropped[one.item.id] = ("over_limit", _with_score({"limit": limit}, score))
+            dropped[one.item.id] = _with_score({"limit": limit}, score)
+            reasons[one.item.id] = "over_limit"
             continue
         left = room if cap is None else min(room, cap - used.get(source, 0))
         if pledged:
@@ -318,25 +332,54 @@ def _fit_context(
                 state[one.item.id] = shorter
                 size = costs.block(quoted(shorter))
         if size > left:
-            capped = cap is not None and size > cap - used.get(source, 0)
-            reason = "source_cap" if capped else "over_budget"
-            dropped[one.item.id] = (reason, _with_score({"size": size, "left": left if left > 0 else 0}, score))
+            dropped[one.item.id] = _with_score({"size": size, "left": left if left > 0 else 0}, score)
+            if cap is not None and size > cap - used.get(source, 0):
+                reasons[one.item.id] = "source_cap"
             continue
         room -= size
         used[source] = used.get(source, 0) + size
         taken[source] = taken.get(source, 0) + 1
         if source in pledged:
             pledged[source] = max(0, pledged[source] - size)
-    return dropped
+    if len(decided) < len(optional):
+        left = room if room > 0 else 0
+        for place, (one, size) in enumerate(zip(optional, sizes, strict=True)):
+            if place in decided:
+                continue
+            score = one.score
+            params = {"size": size, "left": left} if score is None else {"size": size, "left": left, "score": score}
+            dropped[one.item.id] = params
+    return out
+
+
+def _by_rank(optional: Sequence[Candidate], first: Set[int], *, whole: bool) -> Iterator[int]:
+    """The numbers of the candidates by rank; a heap gives the first of many, a sort all of them, the faster."""
+    ranks = [one.rank for one in optional]
+    if first:
+        ranks = [(rank[0], number not in first, *rank[1:]) for number, rank in enumerate(ranks)]
+    if whole:
+        yield from sorted(range(len(optional)), key=ranks.__getitem__)
+        return
+    heapify(ranks)
+    while ranks:
+        yield bisect_left(optional, heappop(ranks)[-1], key=_order)
+
+
+def _order(one: Candidate) -> int:
+    return one.order
+
+
+def _has_limits(rules: SourcePolicy) -> bool:
+    return rules.limit is not None or rules.max_tokens is not None or rules.truncation != "none"
 
 
 def _with_score(params: dict[str, Any], score: float | None) -> dict[str, Any]:
     return params if score is None else {**params, "score": score}
 
 
-def _pledged(optional: Sequence[Candidate], used: Mapping[str, int]) -> dict[str, int]:
+def _pledged(sources: Mapping[str, SourcePolicy], used: Mapping[str, int]) -> dict[str, int]:
     """Tokens kept for sources with a minimum share, until they have had it or run out of candidates."""
-    least = {one.item.source: one.facts.rules.min_tokens for one in optional}
+    least = {source: rules.min_tokens for source, rules in sources.items()}
     return {source: max(0, tokens - used.get(source, 0)) for source, tokens in least.items() if tokens}
 
 

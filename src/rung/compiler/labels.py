@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -13,20 +14,24 @@ from rung.policy.rules import Lifetime
 def label(plan: Plan) -> Plan:
     """Give each context candidate its label; where two collide, the later in canonical order gets a suffix."""
     shown = [one for one in plan.candidates if one.state is None and one.place in ("context", "summary")]
-    if len({one.facts.label for one in shown}) == len(shown):
+    names = [one.facts.label for one in shown]
+    if len(set(names)) == len(names):
         return plan
+    counts = Counter(names)
     groups: dict[str, list[Candidate]] = {}
     for one in shown:
-        groups.setdefault(one.facts.label, []).append(one)
+        if counts[one.facts.label] > 1:
+            groups.setdefault(one.facts.label, []).append(one)
     suffixed: dict[str, str] = {}
     for name, same in groups.items():
-        if len(same) > 1:
-            for number, one in enumerate(sorted(same, key=canonical)[1:], start=2):
-                suffixed[one.item.id] = f"{name}-{number}"
+        for number, one in enumerate(sorted(same, key=canonical)[1:], start=2):
+            suffixed[one.item.id] = f"{name}-{number}"
     return plan.with_(
         tuple(
-            msgspec.structs.replace(one, label=suffixed[one.item.id]) if one.item.id in suffixed else one
-            for one in plan.candidates
+            [
+                msgspec.structs.replace(one, label=suffixed[one.item.id]) if one.item.id in suffixed else one
+                for one in plan.candidates
+            ]
         )
     )
 

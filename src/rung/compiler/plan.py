@@ -76,7 +76,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         both: show an item and the one promoted from it.
         past: the session's earlier exchanges, where the history is read from the session.
         window: the part of them that is sent, where it is taken as it was rendered.
-        dropped: reason and params of what the fit left out, by item; its score is among them.
+        dropped: params of what the fit left out, by item; its score is among them.
+        reasons: why it did, where that is not `over_budget`.
         rows: manifest rows of what never became a candidate: sources not fetched, failed.
     """
 
@@ -107,7 +108,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     conflicts: tuple[Conflict, ...] = ()
     rows: tuple[Entry, ...] = ()
     notes: tuple[str, ...] = ()
-    dropped: Mapping[str, tuple[str, dict[str, Any]]] = {}
+    dropped: Mapping[str, dict[str, Any]] = {}
+    reasons: Mapping[str, str] = {}
 
     def alive(self) -> list[Candidate]:
         """The candidates that are still in, in their order."""

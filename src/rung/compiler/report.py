@@ -117,7 +117,7 @@ def _turn_id(plan: Plan, entries: Sequence[Entry], rows: Sequence[Entry], total:
 
 
 def _entries(plan: Plan, items: Mapping[str | None, int]) -> list[Entry]:
-    dropped = plan.dropped
+    dropped, reasons = plan.dropped, plan.reasons
     rows: list[Entry] = []
     for one in plan.candidates:
         item, facts, place, score = one.item, one.facts, one.place, one.score
@@ -126,8 +126,7 @@ def _entries(plan: Plan, items: Mapping[str | None, int]) -> list[Entry]:
         out = dropped.get(item.id)
         if out is not None:
             state: State = "excluded"
-            reason, params = out
-            score = None
+            reason, params, score = reasons.get(item.id, "over_budget"), out, None
         elif one.state is None or one.state == "truncated":
             tokens = items.get(item.id, 0)
             params = one.params

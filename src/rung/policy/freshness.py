@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rung.policy.rules import PolicySet
+from rung.policy.rules import PolicySet, SourcePolicy
 from rung.records.item import ContextItem
 
 
@@ -29,12 +29,16 @@ class Age(msgspec.Struct, frozen=True, kw_only=True):
 
 def limit_for(policy: PolicySet, item: ContextItem[Any]) -> float | None:
     """The seconds an item may be old: its source's `max_age`, else the class of its source or type."""
-    source = policy.source(item.source)
+    return limit_under(policy, policy.source(item.source), item.type.name)
+
+
+def limit_under(policy: PolicySet, source: SourcePolicy, type_name: str) -> float | None:
+    """The seconds an item of a type may be old under the policy of its source."""
     if source.max_age is not None:
         return source.max_age or None
     named = source.freshness
     if named is None:
-        rules = policy.types.get(item.type.name)
+        rules = policy.types.get(type_name)
         named = None if rules is None else rules.freshness
     return None if named is None else policy.freshness[named] or None
 

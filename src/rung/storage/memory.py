@@ -50,7 +50,7 @@ from rung.storage.rows import (
 _PAGE = 256
 
 
-class _Slot(NamedTuple):
+class _Slot(msgspec.Struct, frozen=True, gc=False):
     """A stored item: packed whole. Once it is erased the content key is None, and the record its tombstone's."""
 
     record: bytes
@@ -444,7 +444,9 @@ class MemoryBackend:
         gone = {tombstone.ordinal for tombstone in erased.values()}
         for tombstone in erased.values():
             slot = self.slots[tombstone.ordinal - 1]
-            self.slots[tombstone.ordinal - 1] = slot._replace(record=pack_tombstone(tombstone), content_key=None)
+            self.slots[tombstone.ordinal - 1] = msgspec.structs.replace(
+                slot, record=pack_tombstone(tombstone), content_key=None
+            )
         # The content that they brought in first may have come in later again.
         shelf.origins.clear()
         for ordinal in shelf.ordinals:
