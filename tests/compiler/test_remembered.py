@@ -131,6 +131,23 @@ def test_a_session_goes_on_from_where_it_was(exchanges: list[tuple[int, bool, in
         view.add(Assistant, "answer " * words, source="model")
 
 
+def test_a_repeated_result_refers_to_the_first_that_is_still_sent() -> None:
+    store = opened()
+    rules = store.instruct("Answer briefly.")
+    view = store.scope(tenant="acme", session="s")
+    for number, budget in enumerate((260, 260, 260, 420)):
+        view.add(User, f"Question {number}: " + "word " * (1 + number // 3), source="user")
+        view.add(Assistant, "", source="model", parts=[ToolCall(id=f"c{number}", name="f")])
+        assert_same(*both(view, rules, budget))
+        view.add(ToolOutput, "the same row of a table " * 10, source="tool:f", call_id=f"c{number}")
+        turn, alone = both(view, rules, budget)
+        assert_same(turn, alone)
+        sent = {part["tool_call_id"]: part["content"] for part in turn.request["messages"] if part["role"] == "tool"}
+        named = {text.split()[-1].rstrip(")") for text in sent.values() if text.startswith("(unchanged")}
+        assert named <= sent.keys()
+        view.add(Assistant, "answer ", source="model")
+
+
 def both(view: ContextStore, rules: ContextItem[Any], budget: int) -> tuple[Turn, Turn]:
     options: dict[str, Any] = {"budget": budget, "history": "session"}
     return view.compile([rules], **options), first(view, [rules], **options)

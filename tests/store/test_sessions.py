@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 from tests.store.conftest import Opener
 
-from rung import ContextStore, ContextTypeError, Draft, ToolOutput, User
+from rung import ContextStore, ContextTypeError, Draft, ToolCall, ToolOutput, User
 from rung.errors import ConflictError
 from rung.ledger.backend import Backend
 from rung.storage.maintenance import erase
@@ -65,6 +66,41 @@ def test_erasure_takes_the_fingerprints_along(open_store: Opener) -> None:
     erase(backend, None, [item.id], at=store.now(), reason="asked to")
     assert store.instruct("Note: " + SECRET).id
     assert [entry.id for entry in backend.tombstones((None,)).values()] == [item.id]
+
+
+@pytest.mark.parametrize("erased", ["the request", "the call", "the result", "the turn in progress"])
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("target", ["openai-chat", "anthropic"])
+def test_what_was_erased_is_in_no_further_turn(open_store: Opener, erased: str, elsewhere: bool, target: str) -> None:
+    store = open_store()
+    rules = store.instruct("Answer.")
+    view = store.scope(tenant="acme", session="s1")
+    said = {
+        "the request": view.user("An earlier question. " + SECRET),
+        "the call": view.assistant("", parts=[ToolCall(id="c1", name="f", arguments=f'{{"about": "{SECRET}"}}')]),
+        "the result": view.add(ToolOutput, SECRET, source="tool:f", call_id="c1"),
+        "the answer": view.assistant("An answer."),
+        "the turn in progress": view.user("And now? " + SECRET),
+    }
+    options: dict[str, Any] = {"history": "session", "target": target, "verify": "full"}
+    assert str(view.compile([rules], **options).request).count(SECRET[-30:]) == 4
+    ledger, _ = core(store)
+    if elsewhere:  # a second store on the same storage: in memory the same backend, on a file another handle
+        in_memory = ledger.backend.name == "memory"
+        ledger, _ = core(ContextStore(backend=ledger.backend) if in_memory else open_store())
+    erase(ledger.backend, "acme", [said[erased].id], at=store.now(), reason="asked to")
+    view.user("Another question.")
+    turn = view.compile([rules], **options)
+    assert turn.request == seen_anew(store).compile([rules], **options).request
+    # A result whose call is gone goes along.
+    assert str(turn.request).count(SECRET[-30:]) == (2 if erased == "the call" else 3)
+    assert said[erased].id not in turn.manifest.json()
+
+
+def seen_anew(store: ContextStore) -> ContextStore:
+    """The same session as a process sees it that has read nothing before."""
+    ledger, reach = core(store.scope(tenant="acme", session="s1"))
+    return ContextStore(backend=ledger.backend).scope(tenant=reach.tenant, session=reach.session)
 
 
 def test_a_revocation_names_the_turns_and_follows_them_on_request(store: ContextStore) -> None:

@@ -63,6 +63,7 @@ class Costs:
         self.target = target
         self.tokenizer = tokenizer
         self.framing = framing
+        self._listed = target.listed
         self.mark = object()
         """By which a size that was counted here is known again."""
         # The same few prompts are asked for again within a turn, and the stable part in every turn: where messages
@@ -94,7 +95,7 @@ class Costs:
 
     def weigh(self, prompt: Prompt) -> Weighed:
         """The prompt with its tokens, by item and part."""
-        if self.target.listed is not None:
+        if self._listed is not None:
             return self._weigh(prompt)
         for known in self._recent.copy():
             if known.given == prompt:
@@ -112,7 +113,7 @@ class Costs:
 
     def _weigh(self, prompt: Prompt) -> Weighed:
         healed = self.target.heal(prompt)
-        if self.target.listed is None:
+        if self._listed is None:
             parts = [self._part(healed.prompt)]
         else:
             parts = [self._rest(healed.prompt), *[self._line(message) for message in healed.prompt.messages]]
@@ -173,7 +174,7 @@ class Costs:
             prompt,
             per_request=self.framing.per_request,
             message=message,
-            wire=tuple(self.target.request(prompt, healed=True)[self.target.listed or ""]),
+            wire=tuple(self.target.request(prompt, healed=True)[self._listed or ""]),
         )
         self._characters += sum([len(block.text) for block in blocks])
         if len(self._lines) >= _LINES or self._characters > _LINE_CHARACTERS:

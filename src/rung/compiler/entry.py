@@ -139,8 +139,7 @@ def _compile(
         raise InputError("a history of the session needs a session (use store.scope(session=…))", field="history")
     key = (reach.tenant, reach.subject, reach.session, target, costs.tokenizer, costs.framing.name)
     with caches.pasts.use(key, partial(Past, costs)) as past:
-        past.revoked = partial(ledger.revoked, reach=reach)
-        past.catch_up(ledger.session_after(reach, past.cursor))
+        past.read(ledger, reach)
         current, earlier = past.at(options.turn)
         talk = () if current is None else current.items
         known = {item.id for item in talk}
@@ -250,7 +249,7 @@ def _plan(
         tenant=reach.tenant,
         subject=reach.subject,
         session=reach.session,
-        tools=tuple(sorted(options.tools, key=lambda tool: tool.name)),
+        tools=tuple(sorted(options.tools, key=lambda tool: tool.name)) if options.tools else (),
         response_schema=None if schema is None else (schema[0], _schema_text(schema[1])),
         invalidated=ledger.invalidated(items, reach),
         revoked=ledger.revoked([item.id for item in items], reach),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
@@ -19,6 +21,8 @@ from rung.compiler.keep import Kept, Shape, keep
 from rung.compiler.manifest import Entry
 from rung.compiler.spoken import spoken_item
 from rung.ledger.content import content_key
+from rung.ledger.ledger import Ledger
+from rung.ledger.reach import Reach
 from rung.records.item import ContextItem, ToolCall, body
 from rung.records.labels import Labels
 
@@ -55,7 +59,7 @@ class Exchange:
         """What the target's rules made necessary to change."""
         self._messages: tuple[Message, ...] | None = None
         self._parts: tuple[Any, ...] | None = None
-        self._stubbed: tuple[frozenset[str], tuple[Any, ...], int] | None = None
+        self._stubbed: tuple[dict[str, str], tuple[Any, ...], int] | None = None
 
     @property
     def cost(self) -> int:
@@ -65,10 +69,11 @@ class Exchange:
     def take(self, item: ContextItem[Any]) -> None:
         """One more item of this exchange."""
         self.items.append(item)
-        self.labels |= {item.labels}
+        if item.labels not in self.labels:
+            self.labels |= {item.labels}
         if item.call_id is not None and len(body(item)) >= SHORTEST_STUB:
             self.repeats = (*self.repeats, (content_key(body(item)), item.id, item.call_id))
-        self._messages = self._parts = self._stubbed = None
+        self.forget_wire()
 
     def messages(self, stubs: dict[str, str] | None = None) -> tuple[Message, ...]:
         """The neutral messages; a result named in `stubs` only refers to the call that gave it before."""
@@ -94,11 +99,10 @@ class Exchange:
             if self._parts is None:
                 self._parts = tuple(_wire(costs, self.messages()))
             return self._parts, 0
-        names = frozenset(stubs)
-        if self._stubbed is None or self._stubbed[0] != names:
+        if self._stubbed is None or self._stubbed[0] != stubs:
             messages = self.messages(stubs)
             shorter = sum(costs.weigh(Prompt(messages=messages)).items.values())
-            self._stubbed = (names, tuple(_wire(costs, messages)), self.tokens - shorter)
+            self._stubbed = (stubs, tuple(_wire(costs, messages)), self.tokens - shorter)
         return self._stubbed[1], self._stubbed[2]
 
     def forget_wire(self) -> None:
@@ -167,6 +171,11 @@ class Past:
 
     def __init__(self, costs: Costs) -> None:
         self._costs = costs
+        self._erasures: tuple[int, ...] = ()
+        self.revoked: Callable[[Sequence[str]], Mapping[str, str]] = _none_revoked
+        self._begin()
+
+    def _begin(self) -> None:
         self._closed: list[Exchange] = []
         self._before: list[int] = [0]
         """`_before[i]`: the tokens of all exchanges before number i."""
@@ -184,7 +193,6 @@ class Past:
         self.cursor = 0
         self.summaries: list[ContextItem[Any]] = []
         """The session's own summaries, in order of writing."""
-        self.revoked: Callable[[Sequence[str]], Mapping[str, str]] = _none_revoked
 
     @property
     def total(self) -> int:
@@ -204,6 +212,21 @@ class Past:
     def covered(self, until: int) -> int:
         """How many closed exchanges began at a sequence number or before."""
         return bisect_right(self._closed, until, key=lambda exchange: exchange.items[0].seq)
+
+    def read(self, ledger: Ledger, reach: Reach) -> None:
+        """Take in what the session has gained; all of it anew where something of it was erased."""
+        erased = ledger.erased(reach)
+        counts = tuple(map(len, erased))
+        if counts != self._erasures:
+            before = self._erasures or (0,) * len(counts)
+            gone = {item_id for ids, start in zip(erased, before, strict=True) for item_id in ids[start:]}
+            self._erasures = counts
+            current = () if self._open is None else self._open.items
+            held = chain(current, self.summaries, *(exchange.items for exchange in self._closed))
+            if any(item.id in gone for item in held):
+                self._begin()
+        self.revoked = partial(ledger.revoked, reach=reach)
+        self.catch_up(ledger.session_after(reach, self.cursor))
 
     def catch_up(self, items: Iterable[ContextItem[Any]]) -> None:
         """Take in what the session has gained; items in order of their sequence."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -103,14 +104,17 @@ def _note(repair: Any) -> str:
     return canonical_json(msgspec.to_builtins(repair))
 
 
+_item_of, _state_of, _tokens_of = attrgetter("item"), attrgetter("state"), attrgetter("tokens")
+
+
 def _turn_id(plan: Plan, entries: Sequence[Entry], rows: Sequence[Entry], total: int) -> str:
     """The same inputs at the same moment give the same id."""
-    both = (*rows, *entries)
+    both = [*rows, *entries]
     seen = (
-        [entry.item for entry in both],
+        [*map(_item_of, both)],
         [entry.last for entry in both if entry.last is not None],
-        [entry.state for entry in both],
-        [entry.tokens for entry in both],
+        [*map(_state_of, both)],
+        [*map(_tokens_of, both)],
     )
     about = plan.now, plan.target, plan.tenant, plan.subject, plan.session, plan.budget, total
     return blake2b(msgspec.msgpack.encode((seen, about)), digest_size=8, person=b"rung turn v2").hexdigest()

@@ -14,11 +14,15 @@ def spoken_item(item: ContextItem[Any], place: Literal["history", "request"], te
     block = Block(item_id=item.id, form="literal", type=item.type.name, source=item.source, text=text)
     if item.call_id is not None and item.type.name == "tool_output":
         return Message(role="tool", place=place, blocks=(block,), call_id=item.call_id, name=item.attr("tool"))
+    role: Literal["assistant", "user"] = "assistant" if item.type.name == "assistant" else "user"
+    parts = item.parts
+    if not parts:
+        return Message(role=role, place=place, blocks=(block,))
     return Message(
-        role="assistant" if item.type.name == "assistant" else "user",
+        role=role,
         place=place,
-        blocks=(block,) if text or not item.parts else (Block(item_id=item.id, type=item.type.name, text=""),),
-        calls=tuple(part for part in item.parts if isinstance(part, ToolCall)),
-        media=tuple(part for part in item.parts if isinstance(part, Media)),
-        opaque=tuple(part for part in item.parts if isinstance(part, Opaque)),
+        blocks=(block,) if text else (Block(item_id=item.id, type=item.type.name, text=""),),
+        calls=tuple([part for part in parts if isinstance(part, ToolCall)]),
+        media=tuple([part for part in parts if isinstance(part, Media)]),
+        opaque=tuple([part for part in parts if isinstance(part, Opaque)]),
     )

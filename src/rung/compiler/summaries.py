@@ -25,6 +25,8 @@ def is_of_session(item: ContextItem[Any], session: str | None) -> bool:
 
 def session_summary(ledger: Ledger, reach: Reach, past: Past) -> ContextItem[Any] | None:
     """The summary that reaches furthest and still holds: neither revoked nor erased."""
+    if not past.summaries:
+        return None
     known = sorted(past.summaries, key=lambda item: (until(item), item.seq), reverse=True)
     for item in known:
         stored = ledger.backend.get([item.id], reach.tenants).get(item.id)

@@ -1,4 +1,4 @@
-"""Invalidations: events that say that something no longer holds, read once and kept by what they name."""
+"""Events that say that something no longer holds, or no longer is: read once and kept by what they name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rung.records.item import ContextItem
 class _Known:
     """The events of one tenant, by the narrowest field that they name."""
 
-    __slots__ = ("by_item", "by_key", "by_source", "by_version", "cursor")
+    __slots__ = ("by_item", "by_key", "by_source", "by_version", "cursor", "erased")
 
     def __init__(self) -> None:
         self.cursor = 0
@@ -21,6 +21,7 @@ class _Known:
         self.by_key: dict[str, list[Event]] = {}
         self.by_source: dict[str, list[Event]] = {}
         self.by_version: dict[str, list[Event]] = {}
+        self.erased: list[str] = []
 
     def take(self, event: Event) -> None:
         for value, index in (
@@ -32,6 +33,8 @@ class _Known:
             if value is not None:
                 index.setdefault(value, []).append(event)
                 break
+        if event.reason == "erased" and event.item_id is not None:
+            self.erased.append(event.item_id)
         self.cursor = max(self.cursor, event.number)
 
     def about(self, item: ContextItem[Any]) -> Event | None:
@@ -68,6 +71,11 @@ class Invalidations:
                     if event is not None:
                         out[item.id] = event.reason
             return out
+
+    def erased(self, tenants: Tenants) -> tuple[Sequence[str], ...]:
+        """Of each tenant the items that were erased, in the order of their events. They only grow."""
+        with self._lock:
+            return tuple([self._caught_up(tenant).erased for tenant in tenants])
 
     def _caught_up(self, tenant: str | None) -> _Known:
         known = self._tenants.setdefault(tenant, _Known())

@@ -42,6 +42,7 @@ from rung.records.draft import Draft
 from rung.records.item import ContextItem, sealed
 from rung.records.types import ContextType
 
+_SEALED = 256
 _log = logging.getLogger("rung")
 
 
@@ -65,6 +66,8 @@ class Ledger:
         self._ids = ids
         self._invalidations = Invalidations(backend)
         self._verified: dict[str, ContextItem[Any]] = {}
+        self._sealed: dict[str, ContextItem[Any]] = {}
+        """The last items that were sealed here: what equals one of them needs no digest to show it."""
 
     @property
     def backend(self) -> Backend:
@@ -197,7 +200,7 @@ class Ledger:
             content=made.text,
             parents=parents,
         )
-        return sealed(
+        made_item = sealed(
             ContextItem(
                 type=made.type,
                 id=self._ids(parts),
@@ -221,6 +224,10 @@ class Ledger:
                 attrs=made.attrs,
             )
         )
+        if len(self._sealed) >= _SEALED:
+            self._sealed = {}
+        self._sealed[made_item.id] = made_item
+        return made_item
 
     def record_refusal(self, reason: Reason, reach: Reach, *, target: str, source: str, text: str = "") -> None:
         """Keep a refusal that another layer decided (a transform's, a turn's)."""
@@ -258,7 +265,7 @@ class Ledger:
         if item is None or not within(item, reach):
             raise UnknownItemError(f"no item `{item_id}` in this store and scope (add it here first)", item_id=item_id)
         if self._verified.get(item_id) is not item:
-            if item.digest != item.computed_digest():
+            if self._sealed.get(item_id) != item and item.digest != item.computed_digest():
                 raise ForeignItemError(
                     f"item `{item_id}` was altered in the storage: its digest does not match (restore it from a copy)",
                     item_id=item_id,
@@ -301,6 +308,10 @@ class Ledger:
     def invalidated(self, items: Sequence[ContextItem[Any]], reach: Reach) -> dict[str, str]:
         """Which of these an event has invalidated since they were seen, and the event's reason."""
         return self._invalidations.among(items, reach.tenants)
+
+    def erased(self, reach: Reach) -> tuple[Sequence[str], ...]:
+        """Of each tenant of a handle the ids of what was erased, in order; what this process holds of it must go."""
+        return self._invalidations.erased(reach.tenants)
 
     def revoke(
         self,

@@ -32,6 +32,7 @@ from rung.storage.cache import ItemCache
 from rung.storage.chain import chained
 from rung.storage.rows import (
     Types,
+    as_read,
     audited,
     columns_of,
     id_conflict,
@@ -48,6 +49,7 @@ from rung.storage.rows import (
 )
 
 _PAGE = 256
+_WRITTEN = 256
 
 
 class _Slot(msgspec.Struct, frozen=True, gc=False):
@@ -345,6 +347,8 @@ class MemoryBackend:
         self._shelves: dict[str | None, _Shelf] = {}
         self._busy_timeout = busy_timeout
         self._cache = ItemCache(cache)
+        # What was written last is read next, most of the time: copies, as unpacking would give them.
+        self._written: dict[str, ContextItem[Any]] = {}
         # Writers come one after another; `_state` is held for moments, while what they wrote is put in place.
         self._writing = threading.Lock()
         self._writer: int | None = None
@@ -400,6 +404,11 @@ class MemoryBackend:
                 continue
             item = staged.row.item
             ordinal = self._place(_Slot(staged.record, item.type.name, shelf, item.id, staged.row.content_key))
+            if len(self._written) >= _WRITTEN:
+                self._written = {}
+            read = as_read(item)
+            if read is not None:
+                self._written[item.id] = read
             if staged.row.identity is not None:
                 shelf.identities[staged.row.identity] = ordinal
             if item.session is not None:
@@ -458,6 +467,7 @@ class MemoryBackend:
             ]
             numbers.seqs = array("q", [seq for seq, _ in kept])
             numbers.ordinals = array("q", [place for _, place in kept])
+        self._written = {}
         self._cache.clear()
 
     # reading
@@ -490,7 +500,8 @@ class MemoryBackend:
 
     def _unpacked(self, slots: list[_Slot]) -> list[ContextItem[Any]]:
         generation = self._cache.generation
-        items = [unpack(None, slot.record, self.types, slot.id) for slot in slots]
+        written = self._written
+        items = [written.get(slot.id) or unpack(None, slot.record, self.types, slot.id) for slot in slots]
         return self._cache.keep(items, generation)
 
     def get(self, ids: Sequence[str], tenants: Tenants) -> dict[str, ContextItem[Any]]:
@@ -633,7 +644,7 @@ class MemoryBackend:
                 if shelf.events
                 for event in shelf.events[bisect_right(shelf.events, after, key=lambda event: event.number) :]
             ]
-        return sorted(found, key=lambda event: event.number)
+        return sorted(found, key=lambda event: event.number) if found else found
 
     def logged(self, tenants: Tenants, *, after: int = 0, kinds: frozenset[str] | None = None) -> Iterator[LogEntry]:
         with self._state:

@@ -136,6 +136,15 @@ def unpack(text: str | None, record: bytes, types: Types, item_id: str) -> Conte
     )
 
 
+def as_read(item: ContextItem[Any]) -> ContextItem[Any] | None:
+    """A copy, as packing and unpacking would give it; None where a moment would be brought to UTC."""
+    for moment in (item.created, item.observed_at, item.expires_at):
+        if moment is not None and moment.tzinfo is not UTC:
+            return None
+    parts = tuple([msgspec.structs.replace(part) for part in item.parts]) if item.parts else ()
+    return msgspec.structs.replace(item, labels=_shared(item.labels), parts=parts)
+
+
 def read_record(record: bytes) -> Record:
     """A record without its type's class."""
     return _decode(record)

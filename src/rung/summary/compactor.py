@@ -190,7 +190,7 @@ class Compactor:
         high, low = marks
         key = (id(ledger), reach.tenant, reach.subject, reach.session)
         with self._pasts.use(key, partial(Past, self._costs)) as past:
-            past.catch_up(ledger.session_after(reach, past.cursor))
+            past.read(ledger, reach)
             previous = session_summary(ledger, reach, past)
             reached = 0 if previous is None else until(previous)
             closed = past.closed
