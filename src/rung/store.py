@@ -291,7 +291,9 @@ class ContextStore:
                 fields["attrs"] = {**(fields.get("attrs") or {}), "slots": " ".join(content.slots)}
             content = content.text
         draft = Draft(type=type, content=content, source=source, **fields)
-        provenance = Provenance(endorsement=_bind(endorsement, content), before_seal=before_seal)
+        provenance = DIRECT
+        if endorsement is not None or before_seal:
+            provenance = Provenance(endorsement=_bind(endorsement, content), before_seal=before_seal)
         return self._write([(draft, provenance)])[0]
 
     def add_many(self, drafts: Iterable[Draft], *, expected: int | None = None) -> list[ContextItem[Any]]:

@@ -12,6 +12,7 @@ from rung.assembly.messages import Block, Message, Prompt
 from rung.assembly.pieces import piece_tokens
 from rung.assembly.repair import Repair
 from rung.assembly.targets import Target
+from rung.compiler.manifest import Counter
 from rung.tokens.blocks import BlockCounter
 from rung.tokens.framing import Framing, framing_for
 from rung.tokens.protocol import Tokenizer
@@ -63,6 +64,9 @@ class Costs:
         self.target = target
         self.tokenizer = tokenizer
         self.framing = framing
+        self.counter = Counter(
+            tokenizer=tokenizer.name, exact=tokenizer.exact, framing=f"{framing.name}/{framing.version}"
+        )
         self._listed = target.listed
         self.mark = object()
         """By which a size that was counted here is known again."""

@@ -36,7 +36,7 @@ class Facts(msgspec.Struct, kw_only=True, eq=False, gc=False):
         linked: whether it names another that it replaces or was promoted from.
         plain: whether it stands in the context block and shows no other item.
         type: the name of its type.
-        size, sized_by: what its block costs, and by whose count (`Costs.mark`).
+        sized: by whose count (`Costs.mark`) its block was counted last, and what it costs; one value, for threads.
         block, literal, spoken: how it stands in every turn, once known: as data, as an instruction, as a request.
         canonical: its place in the context block's order, once known.
     """
@@ -57,8 +57,7 @@ class Facts(msgspec.Struct, kw_only=True, eq=False, gc=False):
     linked: bool
     plain: bool
     type: str
-    size: int = 0
-    sized_by: object = None
+    sized: tuple[object, int] = (None, 0)
     block: Block | None = None
     literal: Block | None = None
     spoken: Message | None = None

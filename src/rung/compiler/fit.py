@@ -58,8 +58,8 @@ def fit(plan: Plan, costs: Costs) -> Fitted:
     optional = [one for one in plan.candidates if one.state is None and one.place == "context" and not one.required]
     mark = costs.mark
     sizes = [
-        facts.size
-        if (facts := one.facts).sized_by is mark and one.label is facts.label and not one.attrs
+        sized[1]
+        if (sized := (facts := one.facts).sized)[0] is mark and one.label is facts.label and not one.attrs
         else _size(one, costs)
         for one in optional
     ]
@@ -107,9 +107,10 @@ def _size(one: Candidate, costs: Costs) -> int:
     facts = one.facts
     if one.attrs or one.text is not None or one.label != facts.label:
         return costs.block(quoted(one))
-    if facts.sized_by is not costs.mark:
-        facts.size, facts.sized_by = costs.block(quoted(one)), costs.mark
-    return facts.size
+    sized = facts.sized
+    if sized[0] is not costs.mark:
+        sized = facts.sized = (costs.mark, costs.block(quoted(one)))
+    return sized[1]
 
 
 def _has_required_context(few: Sequence[Candidate]) -> bool:

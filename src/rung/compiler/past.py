@@ -36,6 +36,7 @@ class Exchange:
     """One request and all that answered it."""
 
     __slots__ = (
+        "_healed",
         "_messages",
         "_parts",
         "_stubbed",
@@ -58,6 +59,7 @@ class Exchange:
         self.notes: tuple[Repair, ...] = ()
         """What the target's rules made necessary to change."""
         self._messages: tuple[Message, ...] | None = None
+        self._healed: tuple[Message, ...] | None = None
         self._parts: tuple[Any, ...] | None = None
         self._stubbed: tuple[dict[str, str], tuple[Any, ...], int] | None = None
 
@@ -89,6 +91,7 @@ class Exchange:
     def weigh(self, costs: Costs) -> None:
         """Count it, once."""
         found = costs.weigh(Prompt(messages=self.messages()))
+        self._healed = found.prompt.messages
         self.notes = found.repairs
         self.tokens = sum(found.items.values())
         self.constants = found.constants - costs.framing.per_request
@@ -97,7 +100,7 @@ class Exchange:
         """Its messages as the provider takes them, and how many tokens its stubs save."""
         if not stubs:
             if self._parts is None:
-                self._parts = tuple(_wire(costs, self.messages()))
+                self._parts = tuple(_wire(costs, self.messages(), self._healed))
             return self._parts, 0
         if self._stubbed is None or self._stubbed[0] != stubs:
             messages = self.messages(stubs)
@@ -107,7 +110,7 @@ class Exchange:
 
     def forget_wire(self) -> None:
         """Drop what was rendered: the exchange is no longer sent."""
-        self._messages = self._parts = self._stubbed = None
+        self._messages = self._healed = self._parts = self._stubbed = None
 
 
 def stub(item: ContextItem[Any], earlier_call: str) -> Block:
@@ -120,10 +123,10 @@ def stub(item: ContextItem[Any], earlier_call: str) -> Block:
     )
 
 
-def _wire(costs: Costs, messages: tuple[Message, ...]) -> list[Any]:
+def _wire(costs: Costs, messages: tuple[Message, ...], healed: tuple[Message, ...] | None = None) -> list[Any]:
     if costs.target.listed is None:
         return []
-    return costs.wire(costs.target.heal(Prompt(messages=messages)).prompt.messages)
+    return costs.wire(healed or costs.target.heal(Prompt(messages=messages)).prompt.messages)
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):

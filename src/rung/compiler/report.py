@@ -12,7 +12,7 @@ import msgspec
 from rung.assembly.messages import Message, Prompt
 from rung.compiler.counting import Costs
 from rung.compiler.fit import Fitted
-from rung.compiler.manifest import Counter, Entry, Manifest, State, Totals
+from rung.compiler.manifest import Entry, Manifest, State, Totals
 from rung.compiler.past import Window
 from rung.compiler.plan import Plan
 from rung.records.canonical import canonical_json
@@ -34,12 +34,13 @@ def report(fitted: Fitted, costs: Costs) -> tuple[Prompt, dict[str, Any], Manife
         constants += window.constants
     request = _request(found.prompt, window, costs)
     shown = {one.item.id for one in fitted.alive}
-    own = sum(tokens for item, tokens in found.items.items() if item not in shown)
+    own = sum([tokens for item, tokens in found.items.items() if item not in shown])
     entries = _entries(plan, found.items)
     by_place = dict.fromkeys(_PLACES, 0)
     for entry in (*entries, *rows):
-        if entry.tokens and entry.place is not None:
-            by_place[entry.place] += entry.tokens
+        tokens = entry.tokens
+        if tokens and entry.place is not None:
+            by_place[entry.place] += tokens
     total = found.total + (0 if window is None else window.cost)
     manifest = Manifest(
         turn=_turn_id(plan, entries, rows, total),
@@ -60,13 +61,9 @@ def report(fitted: Fitted, costs: Costs) -> tuple[Prompt, dict[str, Any], Manife
             available=plan.available,
             reserve_output=plan.reserve_output,
         ),
-        counter=Counter(
-            tokenizer=costs.tokenizer.name,
-            exact=costs.tokenizer.exact,
-            framing=f"{costs.framing.name}/{costs.framing.version}",
-        ),
+        counter=costs.counter,
         conflicts=plan.conflicts,
-        notes=(*plan.notes, *(_note(repair) for repair in notes)),
+        notes=(*plan.notes, *map(_note, notes)),
     )
     return prompt, request, manifest
 

@@ -23,7 +23,7 @@ from rung.ledger.declassification import Declassification
 from rung.ledger.prepare import Prepared
 from rung.ledger.reach import Reach
 from rung.policy.decision import Reason
-from rung.records.canonical import canonical_json
+from rung.records.canonical import canonical_json, json_of
 from rung.records.draft import Draft
 from rung.records.item import ContextItem
 
@@ -45,7 +45,7 @@ def registered(item: ContextItem[Any], now: datetime, channel: str | None) -> Lo
         tenant=item.labels.tenant,
         at=now,
         kind="transform" if item.via else "registration",
-        body=canonical_json(facts),
+        body=json_of(facts),
     )
 
 

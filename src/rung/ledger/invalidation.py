@@ -78,7 +78,9 @@ class Invalidations:
             return tuple([self._caught_up(tenant).erased for tenant in tenants])
 
     def _caught_up(self, tenant: str | None) -> _Known:
-        known = self._tenants.setdefault(tenant, _Known())
+        known = self._tenants.get(tenant)
+        if known is None:
+            known = self._tenants[tenant] = _Known()
         for event in self._backend.events((tenant,), after=known.cursor):
             known.take(event)
         return known

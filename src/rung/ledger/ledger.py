@@ -167,10 +167,10 @@ class Ledger:
         tx.log([*entries, *endorsed, *declassified])
         for _, reason in broken:
             tell(reason)
-        first = {row.item.id: row.item for row in rows}
-        others = [given for given in stored if given not in first]
-        found = self._backend.get(others, reach.tenants) if others else {}
-        return [handed_out(first.get(given) or found[given]) for given in stored]
+        made_items = {row.item.id: row.item for row in rows}
+        if others := [given for given in stored if given not in made_items]:
+            made_items |= self._backend.get(others, reach.tenants)
+        return [handed_out(made_items[given]) for given in stored]
 
     @staticmethod
     def _stored_id(row: NewRow, tx: Transaction) -> str:

@@ -129,6 +129,11 @@ def canonical_json(value: object, field: str = "content") -> str:
         ) from problem
 
 
+def json_of(value: dict[str, object]) -> str:
+    """`canonical_json` of a value that is of JSON's own types and valid text already."""
+    return msgspec.json.encode(value, order="sorted").decode("utf-8")
+
+
 def digest_of(*fields: object) -> bytes:
     """SHA-256 over the MessagePack form of the fields, in order: 32 bytes."""
     return sha256(msgspec.msgpack.encode(fields)).digest()

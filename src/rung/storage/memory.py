@@ -559,10 +559,12 @@ class MemoryBackend:
             places: list[tuple[int, int]] = []
             for shelf in self.shelves(tenants):
                 numbers = shelf.sessions.get(session)
-                if numbers is not None:
+                if numbers is not None and numbers.seqs and numbers.seqs[-1] > after:
                     start = bisect_right(numbers.seqs, after)
                     stop = len(numbers.seqs) if limit is None else start + limit
                     places += zip(numbers.seqs[start:stop], numbers.ordinals[start:stop], strict=True)
+            if not places:
+                return []
             places.sort()
             slots = [self.slots[place - 1] for _, place in places[:limit]]
         wanted = [slot.id for slot in slots]
@@ -635,6 +637,8 @@ class MemoryBackend:
         }
 
     def events(self, tenants: Tenants, *, after: int = 0) -> list[Event]:
+        if self.event_number <= after:
+            return []
         with self._state:
             shelves = self.shelves(tenants)
             # Numbered in the order of writing, so what is new stands at the end.
