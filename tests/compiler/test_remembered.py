@@ -203,14 +203,14 @@ def test_a_rendering_that_fails_leaves_nothing_half_done(monkeypatch: pytest.Mon
         view.add(User, f"Question {number}?", source="user")
         view.add(Assistant, f"Answer {number}.", source="model")
     view.add(User, "And now?", source="user")
-    render, calls = Exchange.wire, itertools.count()
+    render, calls = Exchange.rendered, itertools.count()
 
     def fails_once(exchange: Exchange, *args: Any) -> Any:
         if next(calls) == 2:
             raise MemoryError
         return render(exchange, *args)
 
-    monkeypatch.setattr(Exchange, "wire", fails_once)
+    monkeypatch.setattr(Exchange, "rendered", fails_once)
     with pytest.raises(MemoryError):
         view.compile([rules], budget=600, history="session")
     assert_same(*both(view, rules, 600))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, SupportsFloat
 
 import msgspec
 
 from rung.compiler.facts import Facts, facts_of
 from rung.compiler.plan import Candidate, Place
-from rung.errors import InputError
+from rung.errors import InputError, kind
 from rung.policy.rules import PolicySet
 from rung.records.item import ContextItem
 
@@ -44,6 +45,7 @@ class CandidateCache:
     ) -> Candidate:
         facts = held.facts if held is not None and held.item is item else facts_of(item, policy)
         required = facts.rules.always_include
+        score = None if score is None else _number(score)
         made = Candidate(
             item=item,
             place="context",
@@ -72,6 +74,16 @@ class CandidateCache:
                 self._known.clear()
             self._known[made.item.id] = made
         return made
+
+
+def _number(score: object) -> float:
+    if isinstance(score, bool) or not isinstance(score, SupportsFloat) or not math.isfinite(score):
+        raise InputError(
+            f"`scores` holds {score if isinstance(score, float) else kind(score)}, which ranks nothing "
+            "(give finite numbers by item id)",
+            field="scores",
+        )
+    return float(score)
 
 
 def candidates(

@@ -13,12 +13,14 @@ from rung.assembly.pieces import piece_tokens
 from rung.assembly.repair import Repair
 from rung.assembly.targets import Target
 from rung.compiler.manifest import Counter
+from rung.compiler.repeats import refer
 from rung.tokens.blocks import BlockCounter
 from rung.tokens.framing import Framing, framing_for
 from rung.tokens.protocol import Tokenizer
 from rung.tokens.request import count_request
 
 _KEPT = 8
+_NOTHING: Mapping[str, str] = {}
 _LINES = 8_192
 _LINE_CHARACTERS = 16_000_000
 
@@ -28,8 +30,10 @@ class Weighed(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         given: the prompt before healing.
-        prompt: after it.
+        prompt: after it, repeated results in it referring to earlier ones.
         repairs: what healing changed.
+        repeats: of each result that only refers, the call that gave the same before.
+        results: the longer results that are sent, by their text, with their call.
         items: tokens by item; None stands for the request's own texts.
         tools, response_schema: tokens of those.
         constants: what the framing adds.
@@ -39,6 +43,8 @@ class Weighed(msgspec.Struct, frozen=True, kw_only=True):
     given: Prompt
     prompt: Prompt
     repairs: tuple[Repair, ...]
+    repeats: Mapping[str, str]
+    results: Mapping[str, str]
     items: Mapping[str | None, int]
     tools: int
     response_schema: int
@@ -97,10 +103,10 @@ class Costs:
         """What these messages add to a request; where the target merges messages, a little more than they add."""
         return self._weigh(Prompt(messages=tuple(messages))).total - self.framing.per_request
 
-    def weigh(self, prompt: Prompt) -> Weighed:
-        """The prompt with its tokens, by item and part."""
+    def weigh(self, prompt: Prompt, before: Mapping[str, str] = _NOTHING) -> Weighed:
+        """The prompt with its tokens, by item and part; `before`: results that are sent before it, with their calls."""
         if self._listed is not None:
-            return self._weigh(prompt)
+            return self._weigh(prompt, before)
         for known in self._recent.copy():
             if known.given == prompt:
                 return known
@@ -115,12 +121,16 @@ class Costs:
             out += self._line(message).wire
         return out
 
-    def _weigh(self, prompt: Prompt) -> Weighed:
+    def _weigh(self, prompt: Prompt, before: Mapping[str, str] = _NOTHING) -> Weighed:
         healed = self.target.heal(prompt)
+        final = healed.prompt
+        messages, repeats, results = refer(final.messages, self.tokenizer.count, before)
+        if repeats:
+            final = msgspec.structs.replace(final, messages=messages)
         if self._listed is None:
-            parts = [self._part(healed.prompt)]
+            parts = [self._part(final)]
         else:
-            parts = [self._rest(healed.prompt), *[self._line(message) for message in healed.prompt.messages]]
+            parts = [self._rest(final), *[self._line(message) for message in messages]]
         items: dict[str | None, int] = {}
         total = constants = 0
         for part in parts:
@@ -131,11 +141,13 @@ class Costs:
         first = parts[0]
         total += first.tools + first.response_schema + constants
         if not self.tokenizer.additive_newline:
-            total = self._whole(healed.prompt, items, total)
+            total = self._whole(final, items, total)
         return Weighed(
             given=prompt,
-            prompt=healed.prompt,
+            prompt=final,
             repairs=healed.repairs,
+            repeats=repeats,
+            results=results,
             items=items,
             tools=first.tools,
             response_schema=first.response_schema,

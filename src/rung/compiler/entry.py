@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
@@ -33,7 +33,7 @@ from rung.ledger.ledger import Ledger
 from rung.ledger.reach import Reach
 from rung.policy.rules import HistoryRule, PolicySet, TurnIntent
 from rung.records.canonical import canonical_json
-from rung.records.item import ContextItem
+from rung.records.item import ContextItem, ToolCall
 from rung.records.labels import Sensitivity
 from rung.tokens.framing import Framing
 from rung.tokens.models import tokenizer_for
@@ -123,21 +123,27 @@ def compile_items(
         BudgetError: what is required does not fit.
     """
     stored = ledger.issued(items, reach)
-    return _compile(
-        ledger, reach, stored, options or Options(), _Caches(pasts or PastCache(), known or CandidateCache())
-    )
+    options = options or Options()
+    if options.scores:
+        options = msgspec.structs.replace(options, scores={**options.scores})
+    return _compile(ledger, reach, stored, options, _Caches(pasts or PastCache(), known or CandidateCache()))
 
 
 def _compile(
     ledger: Ledger, reach: Reach, stored: Sequence[ContextItem[Any]], options: Options, caches: _Caches
 ) -> Turn:
+    def again(**changes: Any) -> Turn:
+        # Asked for anew: what was erased since is in no other form of the turn either.
+        items = ledger.get([item.id for item in stored], reach)
+        return _compile(ledger, reach, items, msgspec.structs.replace(options, **changes), caches)
+
     target = target_of(options.target, invisible=options.invisible)
     costs = _costs(target, options)
     if options.history == "items":
-        return _passed(ledger, reach, stored, options, costs, caches, None)
+        return _passed(ledger, reach, stored, options, costs, caches, None, again)
     if reach.session is None:
         raise InputError("a history of the session needs a session (use store.scope(session=…))", field="history")
-    key = (reach.tenant, reach.subject, reach.session, target, costs.tokenizer, costs.framing.name)
+    key = (reach.tenant, reach.subject, reach.session, costs)
     with caches.pasts.use(key, partial(Past, costs)) as past:
         past.read(ledger, reach)
         current, earlier = past.at(options.turn)
@@ -153,7 +159,10 @@ def _compile(
         summary = session_summary(ledger, reach, past)
         if summary is not None:
             given += [summary, *carried(ledger, reach, summary)]
-        return _passed(ledger, reach, [*given, *talk], options, costs, caches, earlier)
+        calls = {part.id for item in given for part in item.parts if isinstance(part, ToolCall)}
+        if calls and not calls.isdisjoint(past.calls):
+            earlier = msgspec.structs.replace(earlier, alone=False)
+        return _passed(ledger, reach, [*given, *talk], options, costs, caches, earlier, again)
 
 
 def _passed(
@@ -164,6 +173,7 @@ def _passed(
     costs: Costs,
     caches: _Caches,
     past: Earlier | None,
+    again: Callable[..., Turn],
 ) -> Turn:
     policy = options.policy or ledger.policy
     # What is known under the store's own policy does not hold under another.
@@ -176,11 +186,7 @@ def _passed(
     if options.previous is not None:
         manifest = msgspec.structs.replace(manifest, prefix=prefix(options.previous, prompt, manifest, costs))
     verify(manifest, prompt, request, costs, policy, full=mode == "full")
-
-    def again(**changes: Any) -> Turn:
-        return _compile(ledger, reach, stored, msgspec.structs.replace(options, **changes), caches)
-
-    return Turn(request=request, manifest=manifest, prompt=prompt, _again=again)
+    return Turn(request=request, manifest=manifest, _prompt=prompt, _again=again)
 
 
 class _Same:

@@ -17,7 +17,7 @@ from rung.compiler.keep import Shape
 from rung.compiler.layout import context_message, prompt_of, quoted
 from rung.compiler.past import Earlier, Window
 from rung.compiler.plan import Candidate, Plan
-from rung.compiler.results import is_result, refer, shorten
+from rung.compiler.results import is_result, shorten
 from rung.compiler.summaries import is_of_session, until
 from rung.compiler.truncate import truncate
 from rung.compiler.value import most_valuable
@@ -50,9 +50,6 @@ def fit(plan: Plan, costs: Costs) -> Fitted:
     state: dict[str, Candidate] = {}
     # Nearly all candidates are passages that may come in; what is said of the others is asked of these few.
     few = [one for one in plan.candidates if one.required or one.place != "context"]
-    results = [one for one in few if one.place == "after" and one.alive]
-    if results:
-        refer(results, {}, state)
     required = _required(plan, few, costs, state)
     room = plan.available - _fit_summaries(plan, few, costs, state, required.weighed.total)
     optional = [one for one in plan.candidates if one.state is None and one.place == "context" and not one.required]
@@ -68,15 +65,11 @@ def fit(plan: Plan, costs: Costs) -> Fitted:
     for_history = _history_shape(plan, few, costs, room, wanted)
     if plan.past is not None:
         plan = _fit_past(plan, plan.past, for_history, _session_summary(plan, few, state), costs)
-    earlier: list[Candidate] = []
     if plan.window is not None:
         room -= plan.window.cost
     else:
         past = [one for one in plan.candidates if one.place == "history" and one.state is None]
         room -= _fit_history(past, costs, state, for_history)
-        earlier = [one for one in past if one.item.call_id is not None]
-    if results or earlier:
-        refer([*earlier, *results], {} if plan.window is None else dict(plan.window.results), state)
     if optional:
         room -= overhead
         first = most_valuable(optional, sizes, room) if plan.select == "value" else frozenset[int]()
@@ -146,7 +139,9 @@ def _required(plan: Plan, few: Sequence[Candidate], costs: Costs, state: dict[st
     shown = [state.get(one.item.id, one) for one in required] if state else required
     weighed = costs.weigh(prompt_of(plan, shown))
     if weighed.total > plan.available:
-        results = [one for one in shown if one.place == "after" and is_result(one) and "same_as" not in one.params]
+        results = [
+            one for one in shown if one.place == "after" and is_result(one) and one.item.id not in weighed.repeats
+        ]
         state.update(shorten(results, weighed.total - plan.available, costs))
         shown = [state.get(one.item.id, one) for one in required]
         weighed = costs.weigh(prompt_of(plan, shown))
@@ -255,6 +250,10 @@ def _fit_past(plan: Plan, past: Earlier, shape: Shape, summary: Candidate | None
         window = past.window(shape)
     else:
         window = past.window(shape, past.past.covered(until(summary.item)), summary.item.id)
+    return _with_window(plan, past, window, costs)
+
+
+def _with_window(plan: Plan, past: Earlier, window: Window, costs: Costs) -> Plan:
     revoked = past.revoked(window.ids)
     if costs.target.listed is not None and past.clean and not revoked and _readable(plan, window):
         return msgspec.structs.replace(plan, window=window)
@@ -263,7 +262,7 @@ def _fit_past(plan: Plan, past: Earlier, shape: Shape, summary: Candidate | None
         for item in window.items
     )
     admitted = admit(plan.with_(members, revoked={**plan.revoked, **revoked})).candidates
-    return plan.with_((*admitted, *plan.candidates), rows=(*window.left_out, *plan.rows))
+    return plan.with_((*admitted, *plan.candidates), window=None, rows=(*window.left_out, *plan.rows))
 
 
 def _readable(plan: Plan, window: Window) -> bool:
@@ -389,7 +388,10 @@ def _settle_total(plan: Plan, costs: Costs, required: _Required) -> Fitted:
     while True:
         alive = plan.alive()
         sent = 0 if plan.window is None else plan.window.cost
-        weighed = required.weighed if alive == required.shown else costs.weigh(prompt_of(plan, alive))
+        before: Mapping[str, str] = {} if plan.window is None else plan.window.results
+        weighed = required.weighed
+        if alive != required.shown or not before.keys().isdisjoint(weighed.results):
+            weighed = costs.weigh(prompt_of(plan, alive), before)
         over = weighed.total + sent - plan.available
         if over <= 0:
             return Fitted(plan=plan, alive=alive, weighed=weighed)
@@ -402,7 +404,7 @@ def _settle_total(plan: Plan, costs: Costs, required: _Required) -> Fitted:
         if plan.window is not None and plan.past is not None and plan.window.items:
             shape = Shape(limit=max(0, plan.window.cost - over), block=1)
             window = plan.past.window(shape, plan.window.start, plan.window.summary)
-            plan = msgspec.structs.replace(plan, window=window)
+            plan = _with_window(plan, plan.past, window, costs)
             continue
         past = exchanges([one for one in alive if one.place == "history"], costs)
         if not past:

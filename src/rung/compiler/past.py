@@ -10,41 +10,35 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from rung.assembly.messages import Block, Message, Prompt
+from rung.assembly.messages import Message, Prompt
 from rung.assembly.repair import Repair
 from rung.compiler.counting import Costs
+from rung.compiler.facts import is_talk
 from rung.compiler.keep import Kept, Shape, keep
 from rung.compiler.manifest import Entry
 from rung.compiler.spoken import spoken_item
-from rung.ledger.content import content_key
 from rung.ledger.ledger import Ledger
 from rung.ledger.reach import Reach
-from rung.records.item import ContextItem, ToolCall, body
+from rung.records.item import ContextItem, ToolCall
 from rung.records.labels import Labels
-
-SHORTEST_STUB = 200
-"""A repeated result of fewer characters is sent again: a stub would hardly be shorter."""
-
-_TALK = frozenset({"user", "assistant"})
 
 
 class Exchange:
     """One request and all that answered it."""
 
     __slots__ = (
-        "_healed",
-        "_messages",
-        "_parts",
-        "_stubbed",
+        "_referring",
+        "_sent",
+        "_weighed",
         "constants",
         "items",
         "labels",
         "notes",
-        "repeats",
+        "results",
         "tokens",
         "turn",
     )
@@ -53,15 +47,14 @@ class Exchange:
         self.turn = turn
         self.items: list[ContextItem[Any]] = []
         self.labels: frozenset[Labels] = frozenset()
-        self.repeats: tuple[tuple[bytes, str, str], ...] = ()
-        """Of each longer result: its content key, item id and call id."""
         self.tokens = self.constants = 0
         self.notes: tuple[Repair, ...] = ()
         """What the target's rules made necessary to change."""
-        self._messages: tuple[Message, ...] | None = None
-        self._healed: tuple[Message, ...] | None = None
-        self._parts: tuple[Any, ...] | None = None
-        self._stubbed: tuple[dict[str, str], tuple[Any, ...], int] | None = None
+        self.results: Mapping[str, str] = {}
+        """Its longer results as they are sent, by their text, with their call."""
+        self._weighed: tuple[Message, ...] | None = None
+        self._sent: Rendered | None = None
+        self._referring: tuple[Mapping[str, str], Rendered] | None = None
 
     @property
     def cost(self) -> int:
@@ -73,60 +66,48 @@ class Exchange:
         self.items.append(item)
         if item.labels not in self.labels:
             self.labels |= {item.labels}
-        if item.call_id is not None and len(body(item)) >= SHORTEST_STUB:
-            self.repeats = (*self.repeats, (content_key(body(item)), item.id, item.call_id))
-        self.forget_wire()
+        self.forget_rendered()
 
-    def messages(self, stubs: dict[str, str] | None = None) -> tuple[Message, ...]:
-        """The neutral messages; a result named in `stubs` only refers to the call that gave it before."""
-        if self._messages is None:
-            self._messages = tuple(spoken_item(item, "history") for item in self.items)
-        if not stubs:
-            return self._messages
-        return tuple(
-            msgspec.structs.replace(message, blocks=(stub(item, stubs[item.id]),)) if item.id in stubs else message
-            for message, item in zip(self._messages, self.items, strict=True)
-        )
+    def _messages(self) -> Prompt:
+        return Prompt(messages=tuple([spoken_item(item, "history") for item in self.items]))
 
     def weigh(self, costs: Costs) -> None:
         """Count it, once."""
-        found = costs.weigh(Prompt(messages=self.messages()))
-        self._healed = found.prompt.messages
-        self.notes = found.repairs
+        found = costs.weigh(self._messages())
+        self._weighed, self.notes, self.results = found.prompt.messages, found.repairs, found.results
         self.tokens = sum(found.items.values())
         self.constants = found.constants - costs.framing.per_request
 
-    def wire(self, costs: Costs, stubs: dict[str, str]) -> tuple[tuple[Any, ...], int]:
-        """Its messages as the provider takes them, and how many tokens its stubs save."""
-        if not stubs:
-            if self._parts is None:
-                self._parts = tuple(_wire(costs, self.messages(), self._healed))
-            return self._parts, 0
-        if self._stubbed is None or self._stubbed[0] != stubs:
-            messages = self.messages(stubs)
-            shorter = sum(costs.weigh(Prompt(messages=messages)).items.values())
-            self._stubbed = (stubs, tuple(_wire(costs, messages)), self.tokens - shorter)
-        return self._stubbed[1], self._stubbed[2]
+    def rendered(self, costs: Costs, before: Mapping[str, str]) -> Rendered:
+        """How it is sent after others; a result that repeats one of those `before` it only refers to its call."""
+        repeated = {text: call for text in self.results if (call := before.get(text)) is not None}
+        if not repeated:
+            if self._sent is None:
+                messages = self._weighed or costs.weigh(self._messages()).prompt.messages
+                self._sent = Rendered(messages, _wire(costs, messages), 0)
+            return self._sent
+        if self._referring is None or self._referring[0] != repeated:
+            found = costs.weigh(self._messages(), repeated)
+            messages = found.prompt.messages
+            saved = self.tokens - sum(found.items.values())
+            self._referring = (repeated, Rendered(messages, _wire(costs, messages), saved))
+        return self._referring[1]
 
-    def forget_wire(self) -> None:
+    def forget_rendered(self) -> None:
         """Drop what was rendered: the exchange is no longer sent."""
-        self._messages = self._healed = self._parts = self._stubbed = None
+        self._weighed = self._sent = self._referring = None
 
 
-def stub(item: ContextItem[Any], earlier_call: str) -> Block:
-    """What stands for a result that was sent before: the pair is kept, the text is not sent twice."""
-    return Block(
-        item_id=item.id,
-        type=item.type.name,
-        source=item.source,
-        text=f"(unchanged: the same result as call {earlier_call})",
-    )
+def _wire(costs: Costs, messages: tuple[Message, ...]) -> tuple[Any, ...]:
+    return () if costs.target.listed is None else tuple(costs.wire(messages))
 
 
-def _wire(costs: Costs, messages: tuple[Message, ...], healed: tuple[Message, ...] | None = None) -> list[Any]:
-    if costs.target.listed is None:
-        return []
-    return costs.wire(healed or costs.target.heal(Prompt(messages=messages)).prompt.messages)
+class Rendered(NamedTuple):
+    """An exchange as it is sent: its messages, these as the provider takes them, the tokens that references save."""
+
+    messages: tuple[Message, ...]
+    wire: tuple[Any, ...]
+    saved: int
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +120,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         items: its items, for when they must be rendered anew.
         ids: theirs.
         labels: the distinct labels of its items.
-        results: the content keys of its longer results, with the call that gave each first.
+        results: its longer results by their text, with the call that gave each first.
         notes: what the target's rules made necessary to change.
         rows: manifest rows: one for what is left out, one for what is in.
         left_out: the rows of what is not sent, alone.
@@ -153,7 +134,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     items: Sequence[ContextItem[Any]] = ()
     ids: Sequence[str] = ()
     labels: frozenset[Labels] = frozenset()
-    results: Mapping[bytes, str] = {}
+    results: Mapping[str, str] = {}
     notes: Sequence[Repair] = ()
     rows: tuple[Entry, ...] = ()
     left_out: tuple[Entry, ...] = ()
@@ -187,7 +168,7 @@ class Past:
         self._items: list[int] = [0]
         self._by_turn: dict[str, int] = {}
         self._open: Exchange | None = None
-        self._calls: set[str] = set()
+        self.calls: set[str] = set()
         self._rendered: set[int] = set()
         self._last: _Sent | None = None
         """What the last window sent."""
@@ -229,22 +210,26 @@ class Past:
             if any(item.id in gone for item in held):
                 self._begin()
         self.revoked = partial(ledger.revoked, reach=reach)
-        self.catch_up(ledger.session_after(reach, self.cursor))
+        try:
+            self.catch_up(ledger.session_after(reach, self.cursor))
+        except BaseException:
+            # Nothing half read is kept: the next turn begins anew.
+            self._begin()
+            raise
 
     def catch_up(self, items: Iterable[ContextItem[Any]]) -> None:
         """Take in what the session has gained; items in order of their sequence."""
         late: int | None = None
         for item in items:
             self.cursor = item.seq
-            name = item.type.name
-            if name == "summary" and item.attr("until") is not None:
+            if item.type.name == "summary" and item.attr("until") is not None:
                 self.summaries.append(item)
-            if name not in _TALK and item.call_id is None:
+            if not is_talk(item):
                 continue
             for part in item.parts:
                 if isinstance(part, ToolCall):
-                    self.clean = self.clean and part.id not in self._calls
-                    self._calls.add(part.id)
+                    self.clean = self.clean and part.id not in self.calls
+                    self.calls.add(part.id)
             late = self._place(item, late)
         if late is not None:
             self._recount(late)
@@ -310,12 +295,14 @@ class Past:
         if until is None and not start:
             kept = keep(self._before, shape)
         else:
-            before = self._before[start : last + 1]
-            kept = keep([each - before[0] for each in before], shape)
+            sums = self._before[start : last + 1]
+            kept = keep([each - sums[0] for each in sums], shape)
             kept = Kept(head=start + kept.head, gap=start + kept.gap, tail=start + kept.tail)
         sent = self._sent(kept, last, start, summary)
-        # What stubs saved comes off the tail.
-        tail = self._row(kept.tail, last, "included", sent.saved)
+        tail = self._row(kept.tail, last, "included", sent.saved - sent.saved_in_head)
+        before = (*self._row(0, start, "excluded", 0, summary), *self._row(start, kept.head, "excluded", 0))
+        head = self._row(kept.head, kept.gap, "included", sent.saved_in_head)
+        between = self._row(kept.gap, kept.tail, "excluded", 0)
         return Window(
             wire=sent.wire,
             messages=sent.messages,
@@ -326,8 +313,8 @@ class Past:
             labels=sent.labels,
             results=sent.results,
             notes=sent.notes,
-            rows=(*sent.rows, *tail),
-            left_out=sent.left_out,
+            rows=(*before, *head, *between, *tail),
+            left_out=(*before, *between),
             start=start,
             summary=summary,
         )
@@ -340,15 +327,12 @@ class Past:
         if sent is None or sent.about != about or sent.until > last:
             numbers = {*range(kept.head, kept.gap), *range(kept.tail, last)}
             for number in self._rendered - numbers:
-                self._closed[number].forget_wire()
+                self._closed[number].forget_rendered()
             self._rendered = numbers
             sent = _Sent(about, kept.tail)
-            before = (*self._row(0, start, "excluded", 0, summary), *self._row(start, kept.head, "excluded", 0))
-            between = self._row(kept.gap, kept.tail, "excluded", 0)
-            sent.rows = (*before, *self._row(kept.head, kept.gap, "included", 0), *between)
-            sent.left_out = (*before, *between)
             for number in range(kept.head, kept.gap):
                 sent.add(self._closed[number], self._costs)
+            sent.saved_in_head = sent.saved
         for number in range(sent.until, last):
             sent.add(self._closed[number], self._costs)
             self._rendered.add(number)
@@ -383,33 +367,26 @@ class _Sent:
         """What is kept, and what a summary stands for."""
         self.until = until
         """The number of the exchange after the last."""
-        self.rows: tuple[Entry, ...] = ()
-        """All but the tail's."""
-        self.left_out: tuple[Entry, ...] = ()
         self.wire: list[Any] = []
         self.messages: list[Message] = []
         self.items: list[ContextItem[Any]] = []
         self.ids: list[str] = []
         self.notes: list[Repair] = []
         self.labels: frozenset[Labels] = frozenset()
-        self.saved = self.constants = self.cost = 0
-        self.results: dict[bytes, str] = {}
+        self.saved = self.saved_in_head = self.constants = self.cost = 0
+        self.results: dict[str, str] = {}
 
     def add(self, exchange: Exchange, costs: Costs) -> None:
         """One more exchange, after the others."""
-        stubs: dict[str, str] = {}
-        for key, item_id, call_id in exchange.repeats:
-            earlier = self.results.setdefault(key, call_id)
-            if earlier != call_id:
-                stubs[item_id] = earlier
-        parts, less = exchange.wire(costs, stubs)
-        self.wire += parts
-        self.messages += exchange.messages(stubs)
+        sent = exchange.rendered(costs, self.results)
+        self.results |= {text: call for text, call in exchange.results.items() if text not in self.results}
+        self.wire += sent.wire
+        self.messages += sent.messages
         self.items += exchange.items
         self.ids += [item.id for item in exchange.items]
         self.notes += exchange.notes
         self.labels |= exchange.labels
-        self.saved += less
+        self.saved += sent.saved
         self.constants += exchange.constants
         self.cost += exchange.cost
 
@@ -420,14 +397,16 @@ class Earlier(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         past: the session's.
         until: how many of its closed exchanges came before; None: all.
+        alone: whether its call ids are used by nothing else in the turn.
     """
 
     past: Past
     until: int | None = None
+    alone: bool = True
 
     @property
     def clean(self) -> bool:
-        return self.past.clean
+        return self.alone and self.past.clean
 
     def revoked(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Which of these items are revoked."""

@@ -23,7 +23,7 @@ def prefix(previous: Turn, prompt: Prompt, manifest: Manifest, costs: Costs) -> 
     """
     if previous.manifest.target != manifest.target:
         return Prefix(tokens=0, share=0.0, reason="other_target")
-    before = previous.prompt
+    before = previous._prompt  # pyright: ignore[reportPrivateUsage]
     if before.tools != prompt.tools:
         return Prefix(tokens=0, share=0.0, reason="tools_changed")
     if before.response_schema != prompt.response_schema:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from rung.assembly.messages import Message, Prompt
-from rung.compiler.counting import Costs
+from rung.compiler.counting import Costs, Weighed
 from rung.compiler.fit import Fitted
 from rung.compiler.manifest import Entry, Manifest, State, Totals
 from rung.compiler.past import Window
@@ -25,17 +25,17 @@ _PLACES: tuple[str, ...] = ("instructions", "summary", "history", "context", "re
 def report(fitted: Fitted, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:
     """The neutral prompt, the request, and the manifest of a fitted plan."""
     plan, found = fitted.plan, fitted.weighed
-    notes, constants, rows, prompt = found.repairs, found.constants, plan.rows, found.given
+    notes, constants, rows, prompt = found.repairs, found.constants, plan.rows, found.prompt
     window = plan.window
     if window is not None:
-        prompt = _spliced(found.prompt, window)
+        prompt = _spliced(prompt, window)
         notes = (*window.notes, *notes)
         rows = (*window.rows, *rows)
         constants += window.constants
     request = _request(found.prompt, window, costs)
     shown = {one.item.id for one in fitted.alive}
     own = sum([tokens for item, tokens in found.items.items() if item not in shown])
-    entries = _entries(plan, found.items)
+    entries = _entries(plan, found)
     by_place = dict.fromkeys(_PLACES, 0)
     for entry in (*entries, *rows):
         tokens = entry.tokens
@@ -117,7 +117,8 @@ def _turn_id(plan: Plan, entries: Sequence[Entry], rows: Sequence[Entry], total:
     return blake2b(msgspec.msgpack.encode((seen, about)), digest_size=8, person=b"rung turn v2").hexdigest()
 
 
-def _entries(plan: Plan, items: Mapping[str | None, int]) -> list[Entry]:
+def _entries(plan: Plan, found: Weighed) -> list[Entry]:
+    items, repeats = found.items, found.repeats
     dropped, reasons = plan.dropped, plan.reasons
     rows: list[Entry] = []
     for one in plan.candidates:
@@ -130,15 +131,17 @@ def _entries(plan: Plan, items: Mapping[str | None, int]) -> list[Entry]:
             reason, params, score = reasons.get(item.id, "over_budget"), out, None
         elif one.state is None or one.state == "truncated":
             tokens = items.get(item.id, 0)
-            params = one.params
+            params = {**one.params}
             state = one.state or "included"
             reason = one.state or ("required" if one.required else one.reason)
+            if item.id in repeats:
+                params["same_as"] = repeats[item.id]
         else:
-            state, reason, params = one.state, one.reason, one.params
+            state, reason, params = one.state, one.reason, {**one.params}
         if score is not None:
-            params = {**params, "score": score} if params else {"score": score}
+            params["score"] = score
         if facts.slots:
-            params = {**params, "slots": " ".join(slot.name for slot in facts.slots)}
+            params["slots"] = " ".join(slot.name for slot in facts.slots)
         rows.append(
             Entry(
                 source=item.source,

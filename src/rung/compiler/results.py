@@ -1,13 +1,12 @@
-"""Results of the turn in progress: repeated ones refer to the first, and old ones give way when room is short."""
+"""Results of the turn in progress: old ones give way when room is short."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from rung.compiler.counting import Costs
-from rung.compiler.past import SHORTEST_STUB, stub
 from rung.compiler.plan import Candidate
 from rung.compiler.truncate import truncate
 from rung.records.item import body
@@ -19,25 +18,6 @@ FLOORS = (512, 128, 32)
 def is_result(one: Candidate) -> bool:
     """Whether it answers a call."""
     return one.item.call_id is not None and one.item.type.name == "tool_output"
-
-
-def refer(candidates: Iterable[Candidate], seen: dict[bytes, str], state: MutableMapping[str, Candidate]) -> None:
-    """Let each longer result that repeats an earlier one refer to its call; the pair is kept, the text is not.
-
-    Args:
-        candidates: results in the order in which they are sent.
-        seen: what was sent before them; gains what they say.
-        state: takes the changed candidates.
-    """
-    for one in candidates:
-        now = state.get(one.item.id, one)
-        call_id = one.item.call_id
-        if not is_result(one) or not now.alive or call_id is None or len(body(one.item)) < SHORTEST_STUB:
-            continue
-        earlier = seen.setdefault(one.facts.key, call_id)
-        if earlier != call_id:
-            text = stub(one.item, earlier).text
-            state[one.item.id] = msgspec.structs.replace(now, state=None, text=text, params={"same_as": earlier})
 
 
 def shorten(results: Sequence[Candidate], over: int, costs: Costs) -> Mapping[str, Candidate]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 from rung.compiler.manifest import Conflict
 from rung.compiler.plan import Candidate, Plan
 from rung.compiler.supersession import replacements
+from rung.records.item import body
 
 
 def settle(plan: Plan) -> Plan:
@@ -99,7 +101,7 @@ def _deduplicate(decided: dict[str, Candidate], context: Sequence[Candidate]) ->
         key = one.facts.key
         if key:
             groups.setdefault(key, []).append(one)
-    for same in groups.values():
+    for same in [same for alike in groups.values() if len(alike) > 1 for same in _same(alike)]:
         if len(same) < 2:
             continue
         kept = min(same, key=lambda one: (not one.required, -one.item.integrity, -_score(one), one.order))
@@ -110,6 +112,19 @@ def _deduplicate(decided: dict[str, Candidate], context: Sequence[Candidate]) ->
         for one in same:
             if one is not kept and not one.required:
                 decided[one.item.id] = one.out("excluded", "duplicate_of", item=kept.item.id)
+
+
+def _same(alike: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Of candidates that are alike, those that say the same: -5.0 and 50 differ only where the key does not look."""
+    groups: dict[str, list[Candidate]] = {}
+    for one in alike:
+        groups.setdefault(_said(one), []).append(one)
+    return list(groups.values())
+
+
+def _said(one: Candidate) -> str:
+    """What an item says, whatever its case, white space and Unicode form; a sign or a decimal point counts."""
+    return " ".join(unicodedata.normalize("NFC", body(one.item)).casefold().split())
 
 
 def _score(one: Candidate) -> float:
@@ -129,7 +144,7 @@ def _conflicts(plan: Plan, decided: dict[str, Candidate], context: Sequence[Cand
     found: list[Conflict] = []
     for key, group in sorted((key, group) for key, group in groups.items() if len(group) > 1):
         current = _current(decided, group)
-        if len({one.facts.key for one in current}) > 1:
+        if len({_said(one) for one in current}) > 1:
             found.append(_settled(plan, decided, key, current))
     return tuple(found)
 

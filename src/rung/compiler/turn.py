@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from rung.assembly.messages import Prompt
 from rung.compiler.manifest import Manifest
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple([_copied(one) for one in cast("tuple[Any, ...]", value)])
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.replace(
+            value, **{name: _copied(getattr(value, name)) for name in value.__struct_fields__}
+        )
+    return value
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,13 +27,18 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         request: keyword arguments of the provider's client call, the model apart.
         manifest: why it is as it is.
-        prompt: the neutral messages, before any provider's shape.
     """
 
     request: Mapping[str, Any]
     manifest: Manifest
-    prompt: Prompt
+    _prompt: Prompt
     _again: Callable[..., Turn]
+
+    @property
+    def prompt(self) -> Prompt:
+        """The neutral messages, before any provider's shape. A copy: the next turns are made of the same ones."""
+        prompt: Prompt = _copied(self._prompt)
+        return prompt
 
     @property
     def tokens(self) -> int:

@@ -276,10 +276,13 @@ class Ledger:
         return item
 
     def session_after(self, reach: Reach, seq: int) -> list[ContextItem[Any]]:
-        """The items of the handle's session after a sequence number, in order, each verified once."""
+        """The items of the handle's session after a sequence number, in order, each verified once.
+
+        A session is its tenant's: what the deployment has under the same name is counted apart.
+        """
         if reach.session is None:
             return []
-        found = self._backend.session_items(reach.session, reach.tenants, after=seq)
+        found = self._backend.session_items(reach.session, (reach.tenant,), after=seq)
         return [self._readable(item.id, item, reach) for item in found if within(item, reach)]
 
     def issued(self, items: Iterable[ContextItem[Any]], reach: Reach) -> list[ContextItem[Any]]:

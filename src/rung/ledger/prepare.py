@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -23,7 +23,7 @@ from rung.policy.rules import PolicySet
 from rung.records.canonical import canonical_json, canonical_text
 from rung.records.clock import aware_utc
 from rung.records.draft import Draft
-from rung.records.item import ContextItem
+from rung.records.item import ContextItem, Media, Opaque, Part, Slot, ToolCall
 from rung.records.labels import Labels, Sensitivity
 from rung.records.text import LabelledText
 from rung.records.types import ContextType
@@ -61,6 +61,8 @@ class Preparer:
     def prepare(self, draft: Draft, provenance: Provenance, reach: Reach) -> tuple[Prepared, list[Reason]]:
         if not isinstance(draft.parts, tuple):
             draft = msgspec.structs.replace(draft, parts=tuple(draft.parts))
+        if draft.parts:
+            _require_parts(draft.parts)
         declared = self._type(draft.type)
         rules = self._policy.types[declared.name]
         reasons: list[Reason] = []
@@ -219,6 +221,27 @@ class Preparer:
         if len(self._labels) > 10_000:
             self._labels.clear()
         return self._labels.setdefault(labels, labels)
+
+
+_PARTS = (ToolCall, Media, Opaque, Slot)
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[Part, ...]).decode
+
+
+def _require_parts(parts: Iterable[object]) -> None:
+    """InputError unless these are parts whose fields are of their kinds: what was written must be readable."""
+    for part in parts:
+        if type(part) not in _PARTS:
+            raise InputError(
+                f"`parts` holds a value of kind {kind(part)} (give {names(cls.__name__ for cls in _PARTS)})",
+                field="parts",
+            )
+    try:
+        _decode(_encode(parts))
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as problem:
+        raise InputError(
+            f"`parts` holds a field of the wrong kind: {problem} (a call's arguments are JSON text)", field="parts"
+        ) from None
 
 
 def _is_json(text: str) -> bool:

@@ -35,6 +35,7 @@ class ItemCache:
     def find(self, ids: Sequence[str], tenants: Tenants) -> dict[str, ContextItem[Any]]:
         """Those of these items that are held."""
         found: dict[str, ContextItem[Any]] = {}
+        generation = self.generation
         new, old = self._new, self._old
         for tenant in tenants:
             mine = new.get(tenant)
@@ -51,7 +52,7 @@ class ItemCache:
             if mine:
                 older += [mine[item_id] for item_id in ids if item_id not in found and item_id in mine]
         if older:
-            self.keep(older, self.generation)
+            self.keep(older, generation)
             found |= {item.id: item for item in older}
         return found
 

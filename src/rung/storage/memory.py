@@ -498,8 +498,7 @@ class MemoryBackend:
                 return
             ordinal = page[-1]
 
-    def _unpacked(self, slots: list[_Slot]) -> list[ContextItem[Any]]:
-        generation = self._cache.generation
+    def _unpacked(self, slots: list[_Slot], generation: int) -> list[ContextItem[Any]]:
         written = self._written
         items = [written.get(slot.id) or unpack(None, slot.record, self.types, slot.id) for slot in slots]
         return self._cache.keep(items, generation)
@@ -511,13 +510,15 @@ class MemoryBackend:
         missing = [item_id for item_id in dict.fromkeys(ids) if item_id not in found]
         if missing:
             with self._state:
+                # Read before the slots: what is erased in the meantime must not be kept.
+                generation = self._cache.generation
                 slots: list[_Slot] = []
                 for item_id in missing:
                     ordinal = self.by_id.get(item_id)
                     slot = None if ordinal is None else self.slots[ordinal - 1]
                     if slot is not None and slot.content_key is not None and slot.shelf.tenant in tenants:
                         slots.append(slot)
-            found |= {item.id: item for item in self._unpacked(slots)}
+            found |= {item.id: item for item in self._unpacked(slots, generation)}
         return found
 
     def children(self, ids: Sequence[str], tenants: Tenants) -> dict[str, tuple[str, ...]]:
@@ -556,6 +557,7 @@ class MemoryBackend:
         self, session: str, tenants: Tenants, *, after: int = 0, limit: int | None = None
     ) -> list[ContextItem[Any]]:
         with self._state:
+            generation = self._cache.generation
             places: list[tuple[int, int]] = []
             for shelf in self.shelves(tenants):
                 numbers = shelf.sessions.get(session)
@@ -569,7 +571,7 @@ class MemoryBackend:
             slots = [self.slots[place - 1] for _, place in places[:limit]]
         wanted = [slot.id for slot in slots]
         held = self._cache.find(wanted, tenants)
-        fresh = self._unpacked([slot for slot in slots if slot.id not in held])
+        fresh = self._unpacked([slot for slot in slots if slot.id not in held], generation)
         held |= {item.id: item for item in fresh}
         return [held[item_id] for item_id in wanted]
 
