@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from tests.store.conftest import Opener
 
-from rung import ContextStore, ContextTypeError, Draft, ToolCall, ToolOutput, User
-from rung.errors import ConflictError
+from rung import ContextStore, ContextTypeError, Draft, Media, ToolCall, ToolOutput, User
+from rung.errors import ConflictError, InputError
 from rung.ledger.backend import Backend
 from rung.storage.maintenance import erase
+from rung.storage.memory import MemoryBackend
 from rung.store import core
 
 
@@ -95,6 +96,49 @@ def test_what_was_erased_is_in_no_further_turn(open_store: Opener, erased: str, 
     # A result whose call is gone goes along.
     assert str(turn.request).count(SECRET[-30:]) == (2 if erased == "the call" else 3)
     assert said[erased].id not in turn.manifest.json()
+
+
+def test_an_item_that_is_erased_while_it_is_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ContextStore()
+    item = store.add(ToolOutput, SECRET, source="tool:notes")
+    backend = core(store)[0].backend
+    unpacked = MemoryBackend._unpacked
+
+    def meanwhile(self: MemoryBackend, *args: Any) -> Any:
+        monkeypatch.undo()
+        erase(backend, None, [item.id], at=store.now(), reason="asked to")  # as another thread would
+        return unpacked(self, *args)
+
+    monkeypatch.setattr(MemoryBackend, "_unpacked", meanwhile)
+    backend.get([item.id], (None,))
+    assert backend.get([item.id], (None,)) == {}
+
+
+def test_a_session_is_its_tenants_alone(store: ContextStore) -> None:
+    rules = store.instruct("Answer.")
+    store.scope(session="s1").user("The deployment's own question.")
+    view = store.scope(tenant="acme", session="s1")
+    view.user("A question.")
+    assert [part["content"] for part in view.compile([rules], history="session").request["messages"]] == [
+        "Answer.",
+        "A question.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        ToolCall(id="c1", name="f", arguments={"a": 1}),  # type: ignore[arg-type]
+        Media(mime="image/png", url="https://x.test/a.png", tokens=3.0),  # type: ignore[arg-type]
+        {"id": "c1"},
+        "c1",
+    ],
+)
+def test_a_part_that_could_not_be_read_back_is_refused(store: ContextStore, part: Any) -> None:
+    view = store.scope(session="s1")
+    with pytest.raises(InputError, match="parts"):
+        view.assistant("", parts=[part])
+    assert list(view.items()) == []
 
 
 def seen_anew(store: ContextStore) -> ContextStore:
