@@ -5,7 +5,7 @@ Decided on healed messages, so that a reference never names a call, an id or a t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -30,7 +30,7 @@ class Referred(NamedTuple):
     seen: Mapping[str, str]
 
 
-def refer(messages: Sequence[Message], count: Callable[[str], int], before: Mapping[str, str]) -> Referred:
+def refer(messages: tuple[Message, ...], count: Callable[[str], int], before: Mapping[str, str]) -> Referred:
     """Let each longer result that is, word for word, an earlier one refer to its call: the pair is kept.
 
     Args:
@@ -38,22 +38,24 @@ def refer(messages: Sequence[Message], count: Callable[[str], int], before: Mapp
         count: the tokens of a text; a reference that is no shorter is not made.
         before: results that are sent before these.
     """
-    out = tuple(messages)
+    changed: dict[int, Message] = {}
     calls: dict[str, str] = {}
-    seen = before
+    seen: dict[str, str] | None = None
     for number, message in enumerate(messages):
         if message.role != "tool" or message.call_id is None or len(message.blocks) != 1:
             continue
         block = message.blocks[0]
         if len(block.text) < SHORTEST or block.form != "literal" or block.item_id is None:
             continue
-        earlier = seen.get(block.text)
-        if earlier is None:
-            seen = {**seen, block.text: message.call_id}
+        if seen is None:
+            seen = dict(before)
+        earlier = seen.setdefault(block.text, message.call_id)
+        if earlier == message.call_id:
             continue
         said = f"(unchanged: the same result as call {earlier})"
         if count(said) < count(block.text):
             stub = Block(item_id=block.item_id, type=block.type, source=block.source, text=said)
-            out = (*out[:number], msgspec.structs.replace(message, blocks=(stub,)), *out[number + 1 :])
+            changed[number] = msgspec.structs.replace(message, blocks=(stub,))
             calls[block.item_id] = earlier
-    return Referred(out, calls, seen)
+    out = tuple([changed.get(number, message) for number, message in enumerate(messages)]) if changed else messages
+    return Referred(out, calls, before if seen is None else seen)
