@@ -167,6 +167,20 @@ def test_a_smaller_window_is_asked_for_revocations_too(monkeypatch: pytest.Monke
     assert reached
 
 
+def test_a_history_that_costs_nothing_ends_with_an_error(monkeypatch: pytest.MonkeyPatch, view: ContextStore) -> None:
+    view.assistant(" ")  # nothing of it is sent
+    view.user("A question. " + "word " * 40)
+    required = fit._required
+
+    def too_little(*args: Any) -> fit._Required:
+        found = required(*args)
+        return found._replace(weighed=msgspec.structs.replace(found.weighed, total=found.weighed.total + 1000))
+
+    monkeypatch.setattr(fit, "_required", too_little)
+    with pytest.raises(BudgetError):
+        view.compile([view.instruct("Answer.")], budget=100, history="session")
+
+
 def sent_ids(turn: Turn) -> set[str]:
     return {block.item_id for message in turn.prompt.messages for block in message.blocks if block.item_id}
 

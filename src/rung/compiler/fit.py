@@ -401,7 +401,7 @@ def _settle_total(plan: Plan, costs: Costs, required: _Required) -> Fitted:
             last = max(loose, key=lambda one: (one.place != "summary", *one.rank))
             plan = _without(plan, {last.item.id}, "over_budget", over)
             continue
-        if plan.window is not None and plan.past is not None and plan.window.items:
+        if plan.window is not None and plan.past is not None and plan.window.cost > 0:
             shape = Shape(limit=max(0, plan.window.cost - over), block=1)
             window = plan.past.window(shape, plan.window.start, plan.window.summary)
             plan = _with_window(plan, plan.past, window, costs)
