@@ -257,7 +257,7 @@ def _plan(
         session=reach.session,
         tools=tuple(sorted(options.tools, key=lambda tool: tool.name)) if options.tools else (),
         response_schema=None if schema is None else (schema[0], _schema_text(schema[1])),
-        invalidated=ledger.invalidated(items, reach),
+        invalidated=ledger.invalidated(items, reach, read=past is None),
         revoked=ledger.revoked([item.id for item in items], reach),
         both=options.both,
         select=options.select,

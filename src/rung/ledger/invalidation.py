@@ -58,10 +58,11 @@ class Invalidations:
         self._tenants: dict[str | None, _Known] = {}
         self._lock = threading.Lock()
 
-    def among(self, items: Sequence[ContextItem[Any]], tenants: Tenants) -> dict[str, str]:
-        """The items that an event has invalidated since they were seen, with its reason."""
+    def among(self, items: Sequence[ContextItem[Any]], tenants: Tenants, *, read: bool = True) -> dict[str, str]:
+        """The items that an event has invalidated since they were seen, with its reason; without `read`, as far as
+        the events are known."""
         with self._lock:
-            known = [self._caught_up(tenant) for tenant in tenants]
+            known = [self._caught_up(tenant) if read else self._known(tenant) for tenant in tenants]
             out: dict[str, str] = {}
             for events in known:
                 if not events.cursor:
@@ -77,10 +78,14 @@ class Invalidations:
         with self._lock:
             return tuple([self._caught_up(tenant).erased for tenant in tenants])
 
-    def _caught_up(self, tenant: str | None) -> _Known:
+    def _known(self, tenant: str | None) -> _Known:
         known = self._tenants.get(tenant)
         if known is None:
             known = self._tenants[tenant] = _Known()
+        return known
+
+    def _caught_up(self, tenant: str | None) -> _Known:
+        known = self._known(tenant)
         for event in self._backend.events((tenant,), after=known.cursor):
             known.take(event)
         return known

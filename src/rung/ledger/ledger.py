@@ -308,9 +308,12 @@ class Ledger:
         """Which of these are revoked, and why."""
         return self._backend.revoked(ids, reach.tenants)
 
-    def invalidated(self, items: Sequence[ContextItem[Any]], reach: Reach) -> dict[str, str]:
-        """Which of these an event has invalidated since they were seen, and the event's reason."""
-        return self._invalidations.among(items, reach.tenants)
+    def invalidated(self, items: Sequence[ContextItem[Any]], reach: Reach, *, read: bool = True) -> dict[str, str]:
+        """Which of these an event has invalidated since they were seen, and the event's reason.
+
+        Without `read` the events are those that are known: `erased` has read them a moment ago.
+        """
+        return self._invalidations.among(items, reach.tenants, read=read)
 
     def erased(self, reach: Reach) -> tuple[Sequence[str], ...]:
         """Of each tenant of a handle the ids of what was erased, in order; what this process holds of it must go."""
