@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -61,14 +61,12 @@ class Judge:
     def judge(
         self, prepared: Sequence[Prepared], reach: Reach, tx: Transaction, is_sealed: bool
     ) -> list[tuple[Prepared | Draft, Reason]]:
-        tenants = self._origin_tenants(reach, any(made.protected for made in prepared))
-        asked = [made for made in prepared if made.key and self._asks_origin(made)]
-        known: Mapping[bytes, tuple[OriginRow, ...]] = {}
-        if asked:
-            known = tx.origins([made.key for made in asked], tenants)
         broken: list[tuple[Prepared | Draft, Reason]] = []
-        if not asked and not any(made.protected for made in prepared):
+        asked = [made for made in prepared if self._asks_origin(made)]
+        if not asked:
             return broken
+        tenants = self._origin_tenants(reach, any(made.protected for made in asked))
+        known = tx.origins([made.key for made in asked if made.key], tenants)
         staged = Staged()
         for place, made in enumerate(prepared):
             rows = (*known.get(made.key, ()), *staged.rows(made.key))
@@ -77,7 +75,7 @@ class Judge:
             if made.protected:
                 found = self._judge_protected(made, rows, tx, tenants, is_sealed, staged.texts[:place])
                 broken += [(made, reason) for reason in found]
-            elif made.key and self._asks_origin(made):
+            elif self._asks_origin(made):
                 reason = self._judge_registration(made, rows)
                 if reason is not None:
                     broken.append((made, reason))
@@ -94,7 +92,8 @@ class Judge:
             return True
         return (
             made.type.name != "user"
-            and self._policy.integrity(made.type.name) > 20
+            and made.integrity > 20
+            and made.key != b""
             and not made.provenance.parents
             and made.type.name not in self._policy.source(made.source).produces
             and len(folded(made.text)) >= self._policy.limits.short_text

@@ -105,15 +105,18 @@ class Ledger:
         """
         broken: list[tuple[Prepared | Draft, Reason]] = []
         prepared: list[Prepared] = []
+        exclusive = unprotected = False
         try:
             for draft, provenance in drafts:
                 made, reasons = self._preparer.prepare(draft, provenance, reach)
                 if reasons:
                     broken += [(made, reason) for reason in reasons]
                 prepared.append(made)
-            protected = [made.protected for made in prepared]
-            exclusive = True in protected
-            if self._backend.shared and reach.tenant is None and False in protected:
+                if made.protected:
+                    exclusive = True
+                else:
+                    unprotected = True
+            if unprotected and reach.tenant is None and self._backend.shared:
                 raise ScopeError(
                     "a shared backend has no default tenant: only the deployment's own instructions go without one "
                     "(use store.scope(tenant=…))",
@@ -151,26 +154,28 @@ class Ledger:
                 )
             )
         stored = tx.insert(rows)
+        items: dict[str, ContextItem[Any]] = {}
         entries: list[LogEntry] = []
         endorsed: list[LogEntry] = []
         declassified: list[LogEntry] = []
         for made, row, given in zip(prepared, rows, stored, strict=True):
-            provenance = made.provenance
-            if row.item.id == given:
-                entries.append(registered(row.item, now, provenance.channel))
+            item, provenance = row.item, made.provenance
+            if item.id == given:
+                items[given] = item
+                entries.append(registered(item, now, provenance.channel))
             if provenance.endorsement is not None:
                 endorsed.append(endorsement_entry(provenance.endorsement, given, now, reach))
             if provenance.declassification is not None:
                 word = provenance.declassification
                 declassified.append(declassification_entry(word, given, provenance.parents, now, reach))
-        entries += [refused(made, reason, now, reach) for made, reason in broken]
+        if broken:
+            entries += [refused(made, reason, now, reach) for made, reason in broken]
         tx.log([*entries, *endorsed, *declassified])
         for _, reason in broken:
             tell(reason)
-        made_items = {row.item.id: row.item for row in rows}
-        if others := [given for given in stored if given not in made_items]:
-            made_items |= self._backend.get(others, reach.tenants)
-        return [handed_out(made_items[given]) for given in stored]
+        if len(items) < len(stored):
+            items |= self._backend.get([given for given in stored if given not in items], reach.tenants)
+        return [handed_out(items[given]) for given in stored]
 
     @staticmethod
     def _stored_id(row: NewRow, tx: Transaction) -> str:
@@ -183,7 +188,7 @@ class Ledger:
         parents = (*provenance.parents, *after, *made.text_origins)
         if parents:
             parents = tuple(dict.fromkeys(parents))
-        integrity = self._policy.integrity(made.type.name)
+        integrity = made.integrity
         if provenance.integrity is not None:
             integrity = min(integrity, provenance.integrity)
         key = None if draft.key is None else name(draft.key, "key")

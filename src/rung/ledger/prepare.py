@@ -19,13 +19,13 @@ from rung.ledger.content import content_key, identity, text_digest
 from rung.ledger.detection import LABELS, Detector, Find, detect, redacted, told
 from rung.ledger.reach import Provenance, Reach, meet, name, narrow, sorted_attrs
 from rung.policy.decision import Reason
-from rung.policy.rules import PolicySet
+from rung.policy.rules import PolicySet, SourcePolicy
 from rung.records.canonical import canonical_json, canonical_text
 from rung.records.clock import aware_utc
 from rung.records.draft import Draft
 from rung.records.item import ContextItem, Media, Opaque, Part, Slot, ToolCall
 from rung.records.labels import Labels, Sensitivity
-from rung.records.text import LabelledText
+from rung.records.text import LabelledText, Origin
 from rung.records.types import ContextType
 
 
@@ -45,6 +45,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     attrs: tuple[tuple[str, str], ...]
     key: bytes
     protected: bool
+    integrity: int
     provenance: Provenance
     text_origins: tuple[str, ...]
 
@@ -56,6 +57,9 @@ class Preparer:
         self._policy = policy
         self._detector = detector
         self._types = dict(types)
+        self._rules = {
+            declared: policy.types[declared.name] for declared in types.values() if declared.name in policy.types
+        }
         self._labels: dict[Labels, Labels] = {}
 
     def prepare(self, draft: Draft, provenance: Provenance, reach: Reach) -> tuple[Prepared, list[Reason]]:
@@ -63,10 +67,13 @@ class Preparer:
             draft = msgspec.structs.replace(draft, parts=tuple(draft.parts))
         if draft.parts:
             _require_parts(draft.parts)
-        declared = self._type(draft.type)
-        rules = self._policy.types[declared.name]
+        declared = draft.type
+        rules = self._rules.get(declared) if isinstance(declared, type) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+        if rules is None:
+            raise self._unknown(declared)
         reasons: list[Reason] = []
         source = name(draft.source, "source")
+        allowed = self._policy.source(source)
         text, media_type, origins, replaced = self._text(draft, rules.text == "replace")
         limit = self._policy.limits.item_bytes
         size = len(text) if text.isascii() else len(text.encode("utf-8"))
@@ -76,25 +83,11 @@ class Preparer:
                 "(project it down, stream it, or raise limits.item_bytes)",
                 field="content",
             )
-        text, media_type, found = self._detected(text, media_type, source, declared.name, reasons)
-        protected = rules.protected
-        carried = None
-        if protected and origins and provenance.channel is None:
-            carried = next((one for one in origins if one.item_id not in provenance.covers), None)
-        if carried is not None:
-            reasons.append(
-                reason_of(
-                    self._policy,
-                    "labels",
-                    "labelled_text",
-                    f"{carried.type} cannot be inserted into {declared.name} context "
-                    f"(the text carries labels of item `{carried.item_id}` from `{carried.source}`)",
-                    item_id=carried.item_id,
-                )
-            )
-        word = provenance.endorsement
-        if protected and word is not None and word.digest and word.digest != text_digest(text):
-            raise InputError("the endorsement is bound to another text (endorse this one)", field="endorsement")
+        found: Sequence[Find] = ()
+        if allowed.detect != "off" and text:
+            text, media_type, found = self._detected(text, media_type, source, declared.name, allowed.detect, reasons)
+        if rules.protected:
+            reasons += self._protected(text, origins, declared.name, provenance)
         attrs = sorted_attrs(draft.attrs)
         if found:
             attrs = tuple(sorted((*attrs, ("detected", told(found)))))
@@ -107,26 +100,42 @@ class Preparer:
                 text=text,
                 media_type=media_type,
                 source=source,
-                labels=self._labels_of(draft, source, provenance, reach, found),
+                labels=self._labels_of(draft, allowed, provenance, reach, found),
                 session=narrow("session", draft.session, reach.session),
                 turn=None if draft.turn is None else name(draft.turn, "turn"),
                 observed_at=None if draft.observed_at is None else aware_utc(draft.observed_at, "observed_at"),
                 expires_at=None if draft.expires_at is None else aware_utc(draft.expires_at, "expires_at"),
                 attrs=attrs,
                 key=content_key(text),
-                protected=protected,
+                protected=rules.protected,
+                integrity=rules.integrity,
                 provenance=provenance,
                 text_origins=tuple([origin.item_id for origin in origins]) if origins else (),
             ),
             reasons,
         )
 
+    def _protected(self, text: str, origins: Iterable[Origin], kind: str, provenance: Provenance) -> list[Reason]:
+        """What speaks against a protected text before anything stored is looked at."""
+        word = provenance.endorsement
+        if word is not None and word.digest and word.digest != text_digest(text):
+            raise InputError("the endorsement is bound to another text (endorse this one)", field="endorsement")
+        if provenance.channel is not None:
+            return []
+        carried = next((one for one in origins if one.item_id not in provenance.covers), None)
+        if carried is None:
+            return []
+        message = (
+            f"{carried.type} cannot be inserted into {kind} context "
+            f"(the text carries labels of item `{carried.item_id}` from `{carried.source}`)"
+        )
+        return [reason_of(self._policy, "labels", "labelled_text", message, item_id=carried.item_id)]
+
     def _detected(
-        self, text: str, media_type: str, source: str, kind: str, reasons: list[Reason]
+        self, text: str, media_type: str, source: str, kind: str, wanted: str, reasons: list[Reason]
     ) -> tuple[str, str, Sequence[Find]]:
         """The text as it is kept, and the secrets and personal data that were found in it."""
-        wanted = self._policy.source(source).detect
-        found = self._detector(text) if wanted != "off" and text else ()
+        found = self._detector(text)
         if not found:
             return text, media_type, ()
         if wanted == "refuse":
@@ -141,28 +150,27 @@ class Preparer:
                 media_type = "text/plain"
         return text, media_type, found
 
-    def _type(self, declared: object) -> type[ContextType]:
+    def _unknown(self, declared: object) -> InputError:
+        """What is wrong with a type that no rules are known for."""
         if not (isinstance(declared, type) and issubclass(declared, ContextType)):
-            raise InputError(
+            return InputError(
                 f"`type` is of kind {kind(declared)}, not a context type (give a class such as `Evidence`)",  # pyright: ignore[reportUnknownArgumentType]
                 field="type",
             )
         known = self._types.get(declared.name)
         if known is None or declared.name not in self._policy.types:
-            raise InputError(
+            return InputError(
                 f"the type `{declared.name}` is unknown (one of {names(sorted(self._types), 20)}; declare "
                 f"`[types.{declared.name}]` in the policy and give the class to the store)",
                 field="type",
             )
-        if known is not declared:
-            raise InputError(
-                f"the type `{declared.name}` belongs to another class, `{known.__module__}.{known.__qualname__}` "
-                "(use that class, or another name)",
-                field="type",
-            )
-        return declared
+        return InputError(
+            f"the type `{declared.name}` belongs to another class, `{known.__module__}.{known.__qualname__}` "
+            "(use that class, or another name)",
+            field="type",
+        )
 
-    def _text(self, draft: Draft, replace: bool) -> tuple[str, str, tuple[Any, ...], int]:
+    def _text(self, draft: Draft, replace: bool) -> tuple[str, str, tuple[Origin, ...], int]:
         content = draft.content
         if isinstance(content, LabelledText):
             text, replaced = canonical_text(content.reveal("taken in by a store"), replace=replace)
@@ -185,11 +193,10 @@ class Preparer:
         return text, "application/json", (), replaced
 
     def _labels_of(
-        self, draft: Draft, source: str, provenance: Provenance, reach: Reach, found: Sequence[Find]
+        self, draft: Draft, rules: SourcePolicy, provenance: Provenance, reach: Reach, found: Sequence[Find]
     ) -> Labels:
         if provenance.declassification is not None:
             return self._interned(provenance.declassification.labels)
-        rules = self._policy.source(source)
         base = provenance.labels
         sensitivity = draft.sensitivity
         if sensitivity is None:

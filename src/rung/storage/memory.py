@@ -72,9 +72,14 @@ class _Numbers:
         self.ordinals = array("q")
 
     def add(self, seq: int, ordinal: int) -> None:
-        place = bisect_right(self.seqs, seq) if self.seqs and seq < self.seqs[-1] else len(self.seqs)
-        self.seqs.insert(place, seq)
-        self.ordinals.insert(place, ordinal)
+        seqs = self.seqs
+        if seqs and seq < seqs[-1]:
+            place = bisect_right(seqs, seq)
+            seqs.insert(place, seq)
+            self.ordinals.insert(place, ordinal)
+        else:
+            seqs.append(seq)
+            self.ordinals.append(ordinal)
 
 
 class _Shelf:
@@ -106,31 +111,42 @@ class _Staged(NamedTuple):
     record: bytes
 
 
-class _Transaction:
-    """Holds what is written until the transaction ends well."""
+class _Transaction(msgspec.Struct, eq=False):
+    """Holds what is written until the transaction ends well. Entered once; it is open from then on."""
 
-    def __init__(self, store: MemoryBackend, shelf: _Shelf) -> None:
-        self.store = store
-        self.shelf = shelf
-        self.counters: dict[str | None, int] = {}
-        self.rows: list[_Staged] = []
-        self.ids: set[str] = set()
-        self.claimed: dict[bytes, str] = {}
-        self.entries: list[LogEntry] = []
-        self.documents: dict[tuple[str, str], Document] = {}
-        self.revoked: dict[str, str] = {}
-        self.events: list[Event] = []
-        self.erased: dict[str, Tombstone] = {}
-        self.restored: list[Tombstone] = []
+    store: MemoryBackend
+    shelf: _Shelf
+    counters: dict[str | None, int] = {}
+    rows: list[_Staged] = []
+    ids: set[str] = set()
+    claimed: dict[bytes, str] = {}
+    entries: list[LogEntry] = []
+    documents: dict[tuple[str, str], Document] = {}
+    revoked: dict[str, str] = {}
+    events: list[Event] = []
+    erased: dict[str, Tombstone] = {}
+    restored: list[Tombstone] = []
+
+    def __enter__(self) -> _Transaction:
+        self.store.begin(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.store.end(self, well=kind is None)
 
     def wrote(self) -> bool:
         """Whether there is anything to put in place."""
-        staged = (self.rows, self.counters, self.restored, self.entries, self.documents, self.revoked, self.events)
-        return any(staged)
+        return bool(
+            self.rows or self.entries or self.counters or self.restored or self.documents or self.revoked or self.events
+        )
 
     def next_seq(self, session: str | None, count: int) -> int:
-        scope_key(session)
-        last = self.counters.get(session, self.shelf.counters.get(session, 0))
+        last = self.counters.get(session)
+        if last is None:
+            last = self.shelf.counters.get(session)
+        if last is None:
+            scope_key(session)
+            last = 0
         self.counters[session] = last + count
         return last + 1
 
@@ -180,25 +196,24 @@ class _Transaction:
 
     def insert(self, rows: Sequence[NewRow]) -> list[str]:
         require_owned(rows, self.shelf.tenant)
-        packed = [pack_whole(row.item) for row in rows]
         out: list[str] = []
         staged: list[_Staged] = []
         claimed: dict[bytes, str] = {}
         ids: set[str] = set()
         following = len(self.store.slots) + len(self.rows) + len(self.restored)
-        for row, record in zip(rows, packed, strict=True):
-            if row.identity is not None:
-                holder = claimed.get(row.identity) or self._holder(row.identity)
+        for row in rows:
+            item_id, record, identity = row.item.id, pack_whole(row.item), row.identity
+            if identity is not None:
+                holder = claimed.get(identity) or self._holder(identity)
                 if holder is not None:
                     out.append(holder)
                     continue
-            self._require_new(row.item.id, ids)
-            if row.identity is not None:
-                claimed[row.identity] = row.item.id
-            ids.add(row.item.id)
+                claimed[identity] = item_id
+            self._require_new(item_id, ids)
+            ids.add(item_id)
             following += 1
             staged.append(_Staged(following, row, record))
-            out.append(row.item.id)
+            out.append(item_id)
         self.rows += staged
         self.claimed |= claimed
         self.ids |= ids
@@ -236,11 +251,11 @@ class _Transaction:
                     )
 
     def log(self, entries: Sequence[LogEntry]) -> None:
-        last = (self.entries or self.shelf.log)[-1:]
-        previous = last[0].link if last else b""
-        number = self.store.log_number + len(self.entries)
+        before = self.entries or self.shelf.log
+        previous = before[-1].link if before else b""
+        number = self.store.log_number
         if self.entries:
-            number = max(number, self.entries[-1].number)
+            number = max(number + len(self.entries), self.entries[-1].number)
         for entry in entries:
             made = chained(previous, number + 1, owned(entry, self.shelf.tenant))
             previous, number = made.link, max(number + 1, made.number)
@@ -309,23 +324,6 @@ class _Transaction:
         self.ids |= ids
 
 
-class _Write:
-    """A write from its beginning to its end."""
-
-    __slots__ = ("_store", "_tenant", "_tx")
-
-    def __init__(self, store: MemoryBackend, tenant: str | None) -> None:
-        self._store = store
-        self._tenant = tenant
-
-    def __enter__(self) -> _Transaction:
-        self._tx = self._store.begin(self._tenant)
-        return self._tx
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._store.end(self._tx, well=kind is None)
-
-
 class MemoryBackend:
     """Keeps packed copies of items: what is done to a handle outside never changes what is stored.
 
@@ -354,13 +352,17 @@ class MemoryBackend:
         self._writer: int | None = None
         self._state = threading.Lock()
 
-    def write(self, tenant: str | None, *, exclusive: bool = False) -> _Write:
-        scope_key(tenant)
-        return _Write(self, tenant)
+    def write(self, tenant: str | None, *, exclusive: bool = False) -> _Transaction:
+        shelf = self._shelves.get(tenant)
+        if shelf is None:
+            scope_key(tenant)
+            shelf = _Shelf(tenant)
+        return _Transaction(self, shelf)
 
-    def begin(self, tenant: str | None) -> _Transaction:
-        """A transaction, once no other one is open; ended by `end`."""
-        if self._writer == threading.get_ident():
+    def begin(self, tx: _Transaction) -> None:
+        """Let a transaction read and write, once no other one is open; ended by `end`."""
+        writer = threading.get_ident()
+        if self._writer == writer:
             raise StoreError("a write is open in this thread already (end it before the next one)")
         if not self._writing.acquire(blocking=False):
             started = time.monotonic()
@@ -370,15 +372,9 @@ class MemoryBackend:
                     f"another write holds the store for {waited:.1f} s (keep writes short, or raise busy_timeout)",
                     waited=waited,
                 )
-        try:
-            self._writer = threading.get_ident()
-            with self._state:
-                shelf = self._shelves.get(tenant) or _Shelf(tenant)
-            return _Transaction(self, shelf)
-        except BaseException:
-            self._writer = None
-            self._writing.release()
-            raise
+        self._writer = writer
+        # Another write may have begun this tenant's shelf meanwhile. Shelves are put in place by writers only.
+        tx.shelf = self._shelves.get(tx.shelf.tenant, tx.shelf)
 
     def end(self, tx: _Transaction, *, well: bool) -> None:
         """Put what a transaction wrote in place, where it ended well."""
@@ -393,40 +389,50 @@ class MemoryBackend:
     def _apply(self, tx: _Transaction) -> None:
         if not tx.wrote():
             return
-        shelf = self._shelves.setdefault(tx.shelf.tenant, tx.shelf)
+        shelf = tx.shelf
+        self._shelves[shelf.tenant] = shelf
         shelf.counters |= tx.counters
-        placed: Sequence[_Staged | Tombstone] = tx.rows
         if tx.restored:
-            placed = sorted([*tx.rows, *tx.restored], key=lambda row: row.ordinal)
-        for staged in placed:
-            if isinstance(staged, Tombstone):
-                self._place(_Slot(pack_tombstone(staged), staged.type, shelf, staged.id, None))
-                continue
-            item = staged.row.item
-            ordinal = self._place(_Slot(staged.record, item.type.name, shelf, item.id, staged.row.content_key))
-            if len(self._written) >= _WRITTEN:
-                self._written = {}
-            read = as_read(item)
-            if read is not None:
-                self._written[item.id] = read
-            if staged.row.identity is not None:
-                shelf.identities[staged.row.identity] = ordinal
-            if item.session is not None:
-                numbers = shelf.sessions.get(item.session)
-                if numbers is None:
-                    numbers = shelf.sessions[item.session] = _Numbers()
-                numbers.add(item.seq, ordinal)
-            self._first(ordinal)
-        shelf.log += tx.entries
+            both: list[_Staged | Tombstone] = [*tx.rows, *tx.restored]
+            for staged in sorted(both, key=lambda row: row.ordinal):
+                if isinstance(staged, Tombstone):
+                    self._place(_Slot(pack_tombstone(staged), staged.type, shelf, staged.id, None))
+                else:
+                    self._put(staged, shelf)
+        else:
+            for row in tx.rows:
+                self._put(row, shelf)
         if tx.entries:
+            shelf.log += tx.entries
             self.log_number = max(self.log_number, tx.entries[-1].number)
-        shelf.documents |= tx.documents
+        if tx.documents:
+            shelf.documents |= tx.documents
         if tx.revoked:
             shelf.revoked = tx.revoked | shelf.revoked
-        shelf.events += tx.events
-        self.event_number += len(tx.events)
+        if tx.events:
+            shelf.events += tx.events
+            self.event_number += len(tx.events)
         if tx.erased:
             self._bury(shelf, tx.erased)
+
+    def _put(self, staged: _Staged, shelf: _Shelf) -> None:
+        row = staged.row
+        item = row.item
+        slot = _Slot(staged.record, item.type.name, shelf, item.id, row.content_key)
+        ordinal = self._place(slot)
+        self._first(slot, ordinal)
+        if row.identity is not None:
+            shelf.identities[row.identity] = ordinal
+        if item.session is not None:
+            numbers = shelf.sessions.get(item.session)
+            if numbers is None:
+                numbers = shelf.sessions[item.session] = _Numbers()
+            numbers.add(item.seq, ordinal)
+        if len(self._written) >= _WRITTEN:
+            self._written = {}
+        read = as_read(item)
+        if read is not None:
+            self._written[item.id] = read
 
     def _place(self, slot: _Slot) -> int:
         self.slots.append(slot)
@@ -435,9 +441,8 @@ class MemoryBackend:
         slot.shelf.ordinals.append(ordinal)
         return ordinal
 
-    def _first(self, ordinal: int) -> None:
+    def _first(self, slot: _Slot, ordinal: int) -> None:
         """Note an item as the origin of its content, unless its type registered that before."""
-        slot = self.slots[ordinal - 1]
         if not slot.content_key:
             return
         origins = slot.shelf.origins
@@ -459,7 +464,7 @@ class MemoryBackend:
         # The content that they brought in first may have come in later again.
         shelf.origins.clear()
         for ordinal in shelf.ordinals:
-            self._first(ordinal)
+            self._first(self.slots[ordinal - 1], ordinal)
         shelf.identities = {key: place for key, place in shelf.identities.items() if place not in gone}
         for numbers in shelf.sessions.values():
             kept = [

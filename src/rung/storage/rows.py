@@ -67,7 +67,7 @@ def _storable_text(item: ContextItem[Any]) -> str:
     labels = item.labels
     said = (item.id, item.source, item.session, item.key, labels.tenant, labels.subject)
     # One look at all of them together; which one it is, is asked where there is something.
-    if not storable("".join([value for value in said if value is not None])):
+    if not storable("".join(filter(None, said))):
         for field, value in zip(("id", "source", "session", "key", "tenant", "subject"), said, strict=True):
             if value is not None:
                 canonical_text(value, field)
@@ -138,9 +138,13 @@ def unpack(text: str | None, record: bytes, types: Types, item_id: str) -> Conte
 
 def as_read(item: ContextItem[Any]) -> ContextItem[Any] | None:
     """A copy, as packing and unpacking would give it; None where a moment would be brought to UTC."""
-    for moment in (item.created, item.observed_at, item.expires_at):
-        if moment is not None and moment.tzinfo is not UTC:
-            return None
+    observed, expires = item.observed_at, item.expires_at
+    if (
+        item.created.tzinfo is not UTC
+        or (observed is not None and observed.tzinfo is not UTC)
+        or (expires is not None and expires.tzinfo is not UTC)
+    ):
+        return None
     parts = tuple([msgspec.structs.replace(part) for part in item.parts]) if item.parts else ()
     return msgspec.structs.replace(item, labels=_shared(item.labels), parts=parts)
 
@@ -245,7 +249,7 @@ def owned(given: Owned, tenant: str | None) -> Owned:
         ScopeError: it names another tenant.
         InputError: a field holds NUL or a lone surrogate.
     """
-    values = [getattr(given, field) for field in given.__struct_fields__]
+    values = msgspec.structs.astuple(given)
     if not storable("".join([value for value in values if type(value) is str])):
         for field, value in zip(given.__struct_fields__, values, strict=True):
             if type(value) is str:
