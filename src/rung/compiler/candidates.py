@@ -61,8 +61,6 @@ class CandidateCache:
 
     def placed(self, one: Candidate, place: Place) -> Candidate:
         """The candidate in its place outside the context block; a conversation's next turn may find it there."""
-        if one.place == place:
-            return one
         required = one.facts.rules.always_include or place in ("instructions", "request", "after")
         return self._kept(
             msgspec.structs.replace(one, place=place, required=required, reason="required" if required else "selected")
@@ -108,14 +106,21 @@ def candidates(
     unique = list({item.id: item for item in stored}.values())
     out = cache.of(unique, scores, policy)
     special = [number for number, one in enumerate(out) if not one.facts.plain]
-    request = max((number for number in special if unique[number].type.name == "user"), default=None)
-    if request is None:
+    for request in reversed(special):
+        if out[request].facts.type == "user":
+            break
+    else:
         raise InputError("the turn has no request (add one: store.user(question))", field="items")
-    owners = _slot_owners([out[number] for number in special])
+    owners: dict[str, tuple[str, ...]] = {}
     for number in special:
         one = out[number]
-        if one.facts.place != "context":
-            out[number] = cache.placed(one, _place(one.facts, number, request))
+        facts = one.facts
+        if facts.slots or facts.unfilled:
+            _own(one, owners)
+        if facts.place != "context":
+            place = _place(facts, number, request)
+            if one.place != place:
+                out[number] = cache.placed(one, place)
     if owners:
         shown = {item.id for item in unique}
         hidden = get([item_id for item_id in owners if item_id not in shown])
@@ -142,14 +147,12 @@ def _place(facts: Facts, number: int, request: int) -> Place:
     return "instructions" if facts.place == "instructions" else "summary"
 
 
-def _slot_owners(special: Sequence[Candidate]) -> dict[str, tuple[str, ...]]:
-    owners: dict[str, tuple[str, ...]] = {}
-    for one in special:
-        if one.facts.unfilled:
-            raise InputError(
-                f"the template `{one.item.id}` has unfilled slots: {one.facts.unfilled} (fill them: template.fill(…))",
-                field="items",
-            )
-        for slot in one.facts.slots:
-            owners[slot.item_id] = (*owners.get(slot.item_id, ()), one.item.id)
-    return owners
+def _own(one: Candidate, owners: dict[str, tuple[str, ...]]) -> None:
+    """Note what the slots of a template show."""
+    if one.facts.unfilled:
+        raise InputError(
+            f"the template `{one.item.id}` has unfilled slots: {one.facts.unfilled} (fill them: template.fill(…))",
+            field="items",
+        )
+    for slot in one.facts.slots:
+        owners[slot.item_id] = (*owners.get(slot.item_id, ()), one.item.id)

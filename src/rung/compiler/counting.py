@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -38,6 +38,8 @@ class Weighed(msgspec.Struct, frozen=True, kw_only=True):
         tools, response_schema: tokens of those.
         constants: what the framing adds.
         total: the tokens of the whole request.
+        wire: of each message what is sent of it, where the target lists them one by one.
+        beside: what is sent beside them there. Both are shared between turns.
     """
 
     given: Prompt
@@ -50,6 +52,8 @@ class Weighed(msgspec.Struct, frozen=True, kw_only=True):
     response_schema: int
     constants: int
     total: int
+    wire: Sequence[tuple[Any, ...]] = ()
+    beside: Mapping[str, Any] = {}
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -61,6 +65,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     constants: int
     message: Message | None = None
     wire: tuple[Any, ...] = ()
+    request: Mapping[str, Any] = {}
 
 
 class Costs:
@@ -114,32 +119,32 @@ class Costs:
         self._recent.append(made)
         return made
 
-    def wire(self, messages: Iterable[Message]) -> list[Any]:
-        """Healed messages as the target sends them one by one. They are shared between turns."""
-        out: list[Any] = []
-        for message in messages:
-            out += self._line(message).wire
-        return out
-
     def _weigh(self, prompt: Prompt, before: Mapping[str, str] = _NOTHING) -> Weighed:
         healed = self.target.heal(prompt)
         final = healed.prompt
         messages, repeats, results = refer(final.messages, self.tokenizer.count, before)
         if repeats:
             final = msgspec.structs.replace(final, messages=messages)
-        if self._listed is None:
-            parts = [self._part(final)]
-        else:
-            parts = [self._rest(final), *[self._line(message) for message in messages]]
+        wire: list[tuple[Any, ...]] = []
         items: dict[str | None, int] = {}
-        total = constants = 0
-        for part in parts:
-            constants += part.constants
-            for item, tokens in part.items:
-                items[item] = items.get(item, 0) + tokens
-                total += tokens
-        first = parts[0]
-        total += first.tools + first.response_schema + constants
+        if self._listed is None:
+            first = self._part(final)
+            constants = first.constants
+            items.update(first.items)
+        else:
+            first = self._rest(final)
+            constants = first.constants
+            lines = self._lines
+            for message in messages:
+                blocks = message.blocks
+                line = lines.get(blocks[0].item_id if blocks else None)
+                if line is None or (line.message is not message and not _same(line.message, message)):
+                    line = self._line(message)
+                constants += line.constants
+                for item, tokens in line.items:
+                    items[item] = items.get(item, 0) + tokens
+                wire.append(line.wire)
+        total = first.tools + first.response_schema + constants + sum(items.values())
         if not self.tokenizer.additive_newline:
             total = self._whole(final, items, total)
         return Weighed(
@@ -153,21 +158,26 @@ class Costs:
             response_schema=first.response_schema,
             constants=constants,
             total=total,
+            wire=wire,
+            beside=first.request,
         )
 
     def _part(self, prompt: Prompt, *, per_request: int = 0, **more: Any) -> _Part:
         """A healed prompt counted; `per_request` comes off the constants where it is a part of another."""
         account = self.target.account(prompt, healed=True)
+        framing, tokenizer = self.framing, self.tokenizer
         items: dict[str | None, int] = {}
-        parts = {"tools": 0, "response_schema": 0}
+        tools = schema = 0
         for piece in account.pieces:
-            tokens = piece_tokens(piece, self.framing, self.tokenizer)
+            tokens = tokenizer.count(piece.text) if piece.part is None else piece_tokens(piece, framing, tokenizer)
             if piece.component == "messages":
-                items[piece.item_id] = items.get(piece.item_id, 0) + tokens
+                item = piece.item_id
+                items[item] = items.get(item, 0) + tokens
+            elif piece.component == "tools":
+                tools += tokens
             else:
-                parts[piece.component] += tokens
-        constants = account.constants(self.framing) - per_request
-        tools, schema = parts["tools"], parts["response_schema"]
+                schema += tokens
+        constants = account.constants(framing) - per_request
         return _Part(items=tuple(items.items()), tools=tools, response_schema=schema, constants=constants, **more)
 
     def _rest(self, prompt: Prompt) -> _Part:
@@ -175,16 +185,12 @@ class Costs:
         held = self._beside
         if held is None or held[0].tools != prompt.tools or held[0].response_schema != prompt.response_schema:
             bare = msgspec.structs.replace(prompt, messages=())
-            held = self._beside = (bare, self._part(bare))
+            held = self._beside = (bare, self._part(bare, request=self.target.request(bare, healed=True)))
         return held[1]
 
     def _line(self, message: Message) -> _Part:
-        """A message of a target that lists them one by one; counted and rendered once while it is in use."""
+        """A message of a target that lists them one by one, counted and rendered; kept while it is in use."""
         blocks = message.blocks
-        key = blocks[0].item_id if blocks else None
-        held = self._lines.get(key)
-        if held is not None and _same(held.message, message):
-            return held
         prompt = Prompt(messages=(message,))
         made = self._part(
             prompt,
@@ -195,7 +201,7 @@ class Costs:
         self._characters += sum([len(block.text) for block in blocks])
         if len(self._lines) >= _LINES or self._characters > _LINE_CHARACTERS:
             self._lines, self._characters = {}, 0
-        self._lines[key] = made
+        self._lines[blocks[0].item_id if blocks else None] = made
         return made
 
     def _whole(self, prompt: Prompt, items: dict[str | None, int], total: int) -> int:
@@ -210,16 +216,9 @@ class Costs:
 
 def _same(held: Message | None, message: Message) -> bool:
     """Whether a message is sent as another is. What was the request is history in the next turn."""
-    return held is message or (
-        held is not None
-        and held.blocks == message.blocks
-        and held.role == message.role
-        and held.calls == message.calls
-        and held.call_id == message.call_id
-        and held.name == message.name
-        and held.media == message.media
-        and held.opaque == message.opaque
-    )
+    if held is None or held.blocks != message.blocks:
+        return False
+    return held == msgspec.structs.replace(message, place=held.place, cache=held.cache)
 
 
 def costs_for(target: Target, tokenizer: Tokenizer, framing: Framing | None = None) -> Costs:

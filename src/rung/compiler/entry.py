@@ -144,7 +144,8 @@ def _compile(
     if reach.session is None:
         raise InputError("a history of the session needs a session (use store.scope(session=…))", field="history")
     key = (reach.tenant, reach.subject, reach.session, costs)
-    with caches.pasts.use(key, partial(Past, costs)) as past:
+    lock, past = caches.pasts.of(key, partial(Past, costs))
+    with lock:
         past.read(ledger, reach)
         current, earlier = past.at(options.turn)
         talk = () if current is None else current.items
@@ -181,11 +182,12 @@ def _passed(
     plan = _plan(ledger, reach, stored, options, policy, past, known)
     for step in _PASSES:
         plan = step(plan)
-    prompt, request, manifest = report(fit(plan, costs), costs)
+    fitted = fit(plan, costs)
+    prompt, request, manifest = report(fitted, costs)
     mode = options.verify or os.environ.get("RUNG_VERIFY", "fast")
     if options.previous is not None:
         manifest = msgspec.structs.replace(manifest, prefix=prefix(options.previous, prompt, manifest, costs))
-    verify(manifest, prompt, request, costs, policy, full=mode == "full")
+    verify(manifest, fitted.weighed.prompt, request, costs, policy, full=mode == "full")
     return Turn(request=request, manifest=manifest, _prompt=prompt, _again=again)
 
 

@@ -82,10 +82,11 @@ def fit(plan: Plan, costs: Costs) -> Fitted:
 
 def _fit_summaries(plan: Plan, few: Sequence[Candidate], costs: Costs, state: dict[str, Candidate], base: int) -> int:
     """Take in the summaries that fit beside what is required; what all of it costs."""
+    summaries = [one for one in few if one.place == "summary" and not one.required and one.state is None]
+    if not summaries:
+        return base
     chosen = [state.get(one.item.id, one) for one in few if one.required and one.state is None]
-    for one in few:
-        if one.place != "summary" or one.required or one.state is not None:
-            continue
+    for one in summaries:
         total = costs.prompt(prompt_of(plan, [*chosen, one]))
         if total <= plan.available:
             chosen.append(one)
@@ -262,7 +263,7 @@ def _with_window(plan: Plan, past: Earlier, window: Window, costs: Costs) -> Pla
         for item in window.items
     )
     admitted = admit(plan.with_(members, revoked={**plan.revoked, **revoked})).candidates
-    return plan.with_((*admitted, *plan.candidates), window=None, rows=(*window.left_out, *plan.rows))
+    return plan.with_((*admitted, *plan.candidates), window=None, rows=(*[row.own() for row in window.left_out], *plan.rows))
 
 
 def _readable(plan: Plan, window: Window) -> bool:

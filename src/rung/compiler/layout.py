@@ -19,20 +19,37 @@ from rung.records.item import Slot, body
 
 def prompt_of(plan: Plan, alive: Sequence[Candidate]) -> Prompt:
     """The neutral prompt of these candidates."""
-    by_id = {one.item.id: one for one in alive if one.owners}
+    by_id: dict[str, Candidate] = {}
+    rules: list[Candidate] = []
+    summary: list[Candidate] = []
+    context: list[Candidate] = []
+    history: list[Message] = []
+    current: list[Message] = []
+    for one in alive:
+        place = one.place
+        if place == "context":
+            if one.owners:
+                by_id[one.item.id] = one
+            else:
+                context.append(one)
+        elif place == "instructions":
+            rules.append(one)
+        elif place == "summary":
+            summary.append(one)
+        elif place == "history":
+            history.append(spoken(one))
+        else:
+            current.append(spoken(one))
     messages: list[Message] = []
-    rules = [one for one in alive if one.place == "instructions"]
     if rules:
-        blocks = tuple(instruction_block(one, by_id) for one in sorted(rules, key=_rule_order))
+        blocks = tuple([instruction_block(one, by_id) for one in sorted(rules, key=_rule_order)])
         messages.append(Message(role="system", place="instructions", blocks=blocks))
-    summary = [one for one in alive if one.place == "summary"]
     if summary:
-        messages.append(Message(role="user", place="summary", blocks=tuple(quoted(one) for one in summary)))
-    messages += [spoken(one) for one in alive if one.place == "history"]
-    context = sorted((one for one in alive if one.place == "context" and not one.owners), key=canonical)
+        messages.append(Message(role="user", place="summary", blocks=tuple([quoted(one) for one in summary])))
+    messages += history
     if context:
-        messages.append(context_message(context))
-    messages += [spoken(one) for one in alive if one.place in ("request", "after")]
+        messages.append(context_message(sorted(context, key=canonical)))
+    messages += current
     if plan.cache and plan.target in _MARKED:
         mark(messages)
     return Prompt(messages=tuple(messages), tools=plan.tools, response_schema=plan.response_schema)

@@ -76,6 +76,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     count: int = 1
     last: str | None = None
 
+    def own(self) -> Entry:
+        """The same row, to give away: its parameters may be changed."""
+        return msgspec.structs.replace(self, params={**self.params})
+
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of the request by part; `total` is their sum and at most `available`."""

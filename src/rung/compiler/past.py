@@ -16,11 +16,12 @@ import msgspec
 
 from rung.assembly.messages import Message, Prompt
 from rung.assembly.repair import Repair
-from rung.compiler.counting import Costs
+from rung.compiler.counting import Costs, Weighed
 from rung.compiler.facts import is_talk
 from rung.compiler.keep import Kept, Shape, keep
 from rung.compiler.manifest import Entry
 from rung.compiler.spoken import spoken_item
+from rung.errors import VerificationError
 from rung.ledger.ledger import Ledger
 from rung.ledger.reach import Reach
 from rung.records.item import ContextItem, ToolCall
@@ -52,7 +53,7 @@ class Exchange:
         """What the target's rules made necessary to change."""
         self.results: Mapping[str, str] = {}
         """Its longer results as they are sent, by their text, with their call."""
-        self._weighed: tuple[Message, ...] | None = None
+        self._weighed: Weighed | None = None
         self._sent: Rendered | None = None
         self._referring: tuple[Mapping[str, str], Rendered] | None = None
 
@@ -74,32 +75,27 @@ class Exchange:
     def weigh(self, costs: Costs) -> None:
         """Count it, once."""
         found = costs.weigh(self._messages())
-        self._weighed, self.notes, self.results = found.prompt.messages, found.repairs, found.results
+        self._weighed, self.notes, self.results = found, found.repairs, found.results
         self.tokens = sum(found.items.values())
         self.constants = found.constants - costs.framing.per_request
 
     def rendered(self, costs: Costs, before: Mapping[str, str]) -> Rendered:
         """How it is sent after others; a result that repeats one of those `before` it only refers to its call."""
-        repeated = {text: call for text in self.results if (call := before.get(text)) is not None}
+        repeated: dict[str, str] = {}
+        if before and self.results:
+            repeated = {text: call for text in self.results if (call := before.get(text)) is not None}
         if not repeated:
             if self._sent is None:
-                messages = self._weighed or costs.weigh(self._messages()).prompt.messages
-                self._sent = Rendered(messages, _wire(costs, messages), 0)
+                self._sent = _rendered(self._weighed or costs.weigh(self._messages()), 0)
             return self._sent
         if self._referring is None or self._referring[0] != repeated:
             found = costs.weigh(self._messages(), repeated)
-            messages = found.prompt.messages
-            saved = self.tokens - sum(found.items.values())
-            self._referring = (repeated, Rendered(messages, _wire(costs, messages), saved))
+            self._referring = (repeated, _rendered(found, self.tokens - sum(found.items.values())))
         return self._referring[1]
 
     def forget_rendered(self) -> None:
         """Drop what was rendered: the exchange is no longer sent."""
         self._weighed = self._sent = self._referring = None
-
-
-def _wire(costs: Costs, messages: tuple[Message, ...]) -> tuple[Any, ...]:
-    return () if costs.target.listed is None else tuple(costs.wire(messages))
 
 
 class Rendered(NamedTuple):
@@ -108,6 +104,14 @@ class Rendered(NamedTuple):
     messages: tuple[Message, ...]
     wire: tuple[Any, ...]
     saved: int
+
+
+def _rendered(found: Weighed, saved: int) -> Rendered:
+    messages = found.prompt.messages
+    for message in messages:
+        if message.role == "system":
+            raise VerificationError("what was said stands among the instructions (report this)", rule="channel")
+    return Rendered(messages, tuple(chain.from_iterable(found.wire)), saved)
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
@@ -299,11 +303,10 @@ class Past:
             kept = keep([each - sums[0] for each in sums], shape)
             kept = Kept(head=start + kept.head, gap=start + kept.gap, tail=start + kept.tail)
         sent = self._sent(kept, last, start, summary)
+        if sent.window is not None:
+            return sent.window
         tail = self._row(kept.tail, last, "included", sent.saved - sent.saved_in_head)
-        before = (*self._row(0, start, "excluded", 0, summary), *self._row(start, kept.head, "excluded", 0))
-        head = self._row(kept.head, kept.gap, "included", sent.saved_in_head)
-        between = self._row(kept.gap, kept.tail, "excluded", 0)
-        return Window(
+        sent.window = Window(
             wire=sent.wire,
             messages=sent.messages,
             tokens=sent.cost - sent.constants - sent.saved,
@@ -313,11 +316,12 @@ class Past:
             labels=sent.labels,
             results=sent.results,
             notes=sent.notes,
-            rows=(*before, *head, *between, *tail),
-            left_out=(*before, *between),
+            rows=(*sent.rows, *tail),
+            left_out=sent.left_out,
             start=start,
             summary=summary,
         )
+        return sent.window
 
     def _sent(self, kept: Kept, last: int, start: int, summary: str | None) -> _Sent:
         """The exchanges that are kept, of the first `last`; mostly those of the turn before and what is new."""
@@ -333,10 +337,16 @@ class Past:
             for number in range(kept.head, kept.gap):
                 sent.add(self._closed[number], self._costs)
             sent.saved_in_head = sent.saved
-        for number in range(sent.until, last):
-            sent.add(self._closed[number], self._costs)
-            self._rendered.add(number)
-        sent.until = max(sent.until, last)
+            before = (*self._row(0, start, "excluded", 0, summary), *self._row(start, kept.head, "excluded", 0))
+            head = self._row(kept.head, kept.gap, "included", sent.saved)
+            between = self._row(kept.gap, kept.tail, "excluded", 0)
+            sent.rows, sent.left_out = (*before, *head, *between), (*before, *between)
+        if sent.until < last:
+            sent.window = None
+            for number in range(sent.until, last):
+                sent.add(self._closed[number], self._costs)
+                self._rendered.add(number)
+            sent.until = last
         self._last = sent
         return sent
 
@@ -367,6 +377,11 @@ class _Sent:
         """What is kept, and what a summary stands for."""
         self.until = until
         """The number of the exchange after the last."""
+        self.rows: tuple[Entry, ...] = ()
+        """The manifest's rows up to the tail."""
+        self.left_out: tuple[Entry, ...] = ()
+        self.window: Window | None = None
+        """All of it, until there is more."""
         self.wire: list[Any] = []
         self.messages: list[Message] = []
         self.items: list[ContextItem[Any]] = []

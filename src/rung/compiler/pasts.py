@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,9 +19,8 @@ class PastCache:
         self._known: OrderedDict[object, tuple[threading.RLock, Past]] = OrderedDict()
         self._lock = threading.Lock()
 
-    @contextmanager
-    def use(self, key: object, make: Callable[[], Past]) -> Generator[Past]:
-        """The past of a session, for this thread alone while it is used."""
+    def of(self, key: object, make: Callable[[], Past]) -> tuple[threading.RLock, Past]:
+        """The past of a session, and the lock under which one thread at a time uses it."""
         with self._lock:
             held = self._known.get(key)
             if held is None:
@@ -30,5 +28,4 @@ class PastCache:
                 while len(self._known) > self._limit:
                     self._known.popitem(last=False)
             self._known.move_to_end(key)
-        with held[0]:
-            yield held[1]
+        return held

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -25,32 +26,35 @@ _PLACES: tuple[str, ...] = ("instructions", "summary", "history", "context", "re
 def report(fitted: Fitted, costs: Costs) -> tuple[Prompt, dict[str, Any], Manifest]:
     """The neutral prompt, the request, and the manifest of a fitted plan."""
     plan, found = fitted.plan, fitted.weighed
-    notes, constants, rows, prompt = found.repairs, found.constants, plan.rows, found.prompt
+    notes, constants, rows, total = found.repairs, found.constants, plan.rows, found.total
     window = plan.window
     if window is not None:
-        prompt = _spliced(prompt, window)
         notes = (*window.notes, *notes)
-        rows = (*window.rows, *rows)
+        rows = (*[row.own() for row in window.rows], *rows)
         constants += window.constants
-    request = _request(found.prompt, window, costs)
+        total += window.cost
+    prompt, request = _joined(found, window, costs)
     shown = {one.item.id for one in fitted.alive}
-    own = sum([tokens for item, tokens in found.items.items() if item not in shown])
-    entries = _entries(plan, found)
+    own = 0
+    for item, tokens in found.items.items():
+        if item not in shown:
+            own += tokens
+    entries = (*rows, *_entries(plan, found))
     by_place = dict.fromkeys(_PLACES, 0)
-    for entry in (*entries, *rows):
+    for entry in entries:
         tokens = entry.tokens
         if tokens and entry.place is not None:
             by_place[entry.place] += tokens
-    total = found.total + (0 if window is None else window.cost)
+    asked = [one for one in plan.candidates if one.place == "request"]
     manifest = Manifest(
-        turn=_turn_id(plan, entries, rows, total),
+        turn=_turn_id(plan, entries, total),
         at=plan.now.isoformat(),
         target=plan.target,
         intent=None if plan.intent is None else plan.intent.name,
         tenant=plan.tenant,
         session=plan.session,
-        exchange=next((one.item.turn for one in plan.candidates if one.place == "request"), None),
-        entries=(*rows, *entries),
+        exchange=asked[0].item.turn if asked else None,
+        entries=entries,
         totals=Totals(
             **by_place,
             tools=found.tools,
@@ -63,30 +67,25 @@ def report(fitted: Fitted, costs: Costs) -> tuple[Prompt, dict[str, Any], Manife
         ),
         counter=costs.counter,
         conflicts=plan.conflicts,
-        notes=(*plan.notes, *map(_note, notes)),
+        notes=(*plan.notes, *map(_note, notes)) if notes else plan.notes,
     )
     return prompt, request, manifest
 
 
-def _request(prompt: Prompt, window: Window | None, costs: Costs) -> dict[str, Any]:
-    """The request of a healed prompt; what was rendered before is taken as it is."""
-    listed = costs.target.listed
+def _joined(found: Weighed, window: Window | None, costs: Costs) -> tuple[Prompt, dict[str, Any]]:
+    """The whole prompt and its request; the messages of the window, rendered before, are taken as they are."""
+    prompt, wire, listed = found.prompt, found.wire, costs.target.listed
     if listed is None:
-        return costs.target.request(prompt, healed=True)
-    request = costs.target.request(msgspec.structs.replace(prompt, messages=()), healed=True)
-    messages = prompt.messages
-    cut = 0 if window is None else _stable(messages)
-    sent = () if window is None else window.wire
+        return prompt, costs.target.request(prompt, healed=True)
+    if window is None:
+        sent = [*chain.from_iterable(wire)]
+    else:
+        messages = prompt.messages
+        cut = _stable(messages)
+        prompt = msgspec.structs.replace(prompt, messages=(*messages[:cut], *window.messages, *messages[cut:]))
+        sent = [*chain.from_iterable(wire[:cut]), *window.wire, *chain.from_iterable(wire[cut:])]
     # What is kept between turns is copied: a caller may change a request.
-    request[listed] = msgspec.to_builtins([*costs.wire(messages[:cut]), *sent, *costs.wire(messages[cut:])])
-    return request
-
-
-def _spliced(prompt: Prompt, window: Window) -> Prompt:
-    """The whole prompt, the window's messages in their place."""
-    messages = prompt.messages
-    cut = _stable(messages)
-    return msgspec.structs.replace(prompt, messages=(*messages[:cut], *window.messages, *messages[cut:]))
+    return prompt, msgspec.to_builtins({**found.beside, listed: sent})
 
 
 def _stable(messages: Sequence[Message]) -> int:
@@ -101,17 +100,17 @@ def _note(repair: Any) -> str:
     return canonical_json(msgspec.to_builtins(repair))
 
 
-_item_of, _state_of, _tokens_of = attrgetter("item"), attrgetter("state"), attrgetter("tokens")
+_item_of, _last_of = attrgetter("item"), attrgetter("last")
+_state_of, _tokens_of = attrgetter("state"), attrgetter("tokens")
 
 
-def _turn_id(plan: Plan, entries: Sequence[Entry], rows: Sequence[Entry], total: int) -> str:
+def _turn_id(plan: Plan, entries: Sequence[Entry], total: int) -> str:
     """The same inputs at the same moment give the same id."""
-    both = [*rows, *entries]
     seen = (
-        [*map(_item_of, both)],
-        [entry.last for entry in both if entry.last is not None],
-        [*map(_state_of, both)],
-        [*map(_tokens_of, both)],
+        [*map(_item_of, entries)],
+        [*filter(None, map(_last_of, entries))],
+        [*map(_state_of, entries)],
+        [*map(_tokens_of, entries)],
     )
     about = plan.now, plan.target, plan.tenant, plan.subject, plan.session, plan.budget, total
     return blake2b(msgspec.msgpack.encode((seen, about)), digest_size=8, person=b"rung turn v2").hexdigest()

@@ -19,7 +19,7 @@ def settle(plan: Plan) -> Plan:
     plan = _yield_to_results(plan)
     context = [one for one in plan.candidates if one.state is None and one.place == "context"]
     summaries = [one for one in plan.candidates if one.state is None and one.place == "summary"]
-    if len(summaries) < 2 and not _anything_to_settle(plan, context):
+    if len(summaries) < 2 and not (context and _anything_to_settle(context)):
         return plan
     decided = {one.item.id: one for one in plan.candidates}
     if not plan.both:
@@ -46,7 +46,7 @@ def _yield_to_results(plan: Plan) -> Plan:
     )
 
 
-def _anything_to_settle(plan: Plan, context: Sequence[Candidate]) -> bool:
+def _anything_to_settle(context: Sequence[Candidate]) -> bool:
     """Whether any two candidates have to do with one another; nearly always few do."""
     facts = [one.facts for one in context]
     contents = [one.key for one in facts if one.key]

@@ -23,6 +23,14 @@ def verify(
 ) -> None:
     """Check a compiled turn; with `full` the whole request is counted anew.
 
+    Args:
+        manifest: of the whole turn.
+        prompt: what was rendered for this turn; a session's past holds no instructions, see `rung.compiler.past`.
+        request: the whole request.
+        costs: who counts.
+        policy: which types are protected.
+        full: whether to count anew.
+
     Raises:
         VerificationError: it contradicts itself. That is a bug of rung's own.
     """
@@ -31,7 +39,7 @@ def verify(
         raise VerificationError(
             f"the turn has {totals.total} tokens, above its {totals.available} (report this)", rule="budget"
         )
-    rows = sum(entry.tokens for entry in manifest.entries)
+    rows = sum([entry.tokens for entry in manifest.entries])
     parts = rows + totals.tools + totals.response_schema + totals.framing
     if parts != totals.total:
         raise VerificationError(

@@ -269,6 +269,11 @@ class Ledger:
     def _readable(self, item_id: str, item: ContextItem[Any] | None, reach: Reach) -> ContextItem[Any]:
         if item is None or not within(item, reach):
             raise UnknownItemError(f"no item `{item_id}` in this store and scope (add it here first)", item_id=item_id)
+        return self._whole(item)
+
+    def _whole(self, item: ContextItem[Any]) -> ContextItem[Any]:
+        """The item, once it has been held against its digest."""
+        item_id = item.id
         if self._verified.get(item_id) is not item:
             if self._sealed.get(item_id) != item and item.digest != item.computed_digest():
                 raise ForeignItemError(
@@ -288,7 +293,7 @@ class Ledger:
         if reach.session is None:
             return []
         found = self._backend.session_items(reach.session, (reach.tenant,), after=seq)
-        return [self._readable(item.id, item, reach) for item in found if within(item, reach)]
+        return [self._whole(item) for item in found if within(item, reach)]
 
     def issued(self, items: Iterable[ContextItem[Any]], reach: Reach) -> list[ContextItem[Any]]:
         """The stored originals of items that were handed in; what is used afterwards is the store's own copy.
@@ -306,7 +311,7 @@ class Ledger:
             raise _not_issued(given, found, reach)
         for item, verified in zip(stored, map(self._verified.get, ids), strict=True):
             if verified is not item:
-                self._readable(item.id, item, reach)
+                self._whole(item)
         return stored
 
     def revoked(self, ids: Sequence[str], reach: Reach) -> dict[str, str]:

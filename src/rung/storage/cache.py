@@ -37,13 +37,18 @@ class ItemCache:
         found: dict[str, ContextItem[Any]] = {}
         generation = self.generation
         new, old = self._new, self._old
+        wanted = ids
         for tenant in tenants:
             mine = new.get(tenant)
             if mine:
-                held = {item_id: item for item_id in ids if (item := mine.get(item_id)) is not None}
-                found = {**held, **found} if found else held
-            if len(found) == len(ids):
-                return found
+                for item_id in wanted:
+                    item = mine.get(item_id)
+                    if item is not None:
+                        found[item_id] = item
+                if len(found) == len(ids):
+                    return found
+                if found:
+                    wanted = [item_id for item_id in wanted if item_id not in found]
         if not old:
             return found
         older: list[ContextItem[Any]] = []

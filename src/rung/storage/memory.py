@@ -503,10 +503,14 @@ class MemoryBackend:
                 return
             ordinal = page[-1]
 
-    def _unpacked(self, slots: list[_Slot], generation: int) -> list[ContextItem[Any]]:
+    def _unpacked(self, slots: Sequence[_Slot], generation: int) -> dict[str, ContextItem[Any]]:
+        """The items of these slots; those that had to be unpacked are kept."""
         written = self._written
-        items = [written.get(slot.id) or unpack(None, slot.record, self.types, slot.id) for slot in slots]
-        return self._cache.keep(items, generation)
+        found = {slot.id: item for slot in slots if (item := written.get(slot.id)) is not None}
+        if len(found) < len(slots):
+            read = [unpack(None, slot.record, self.types, slot.id) for slot in slots if slot.id not in found]
+            found |= {item.id: item for item in self._cache.keep(read, generation)}
+        return found
 
     def get(self, ids: Sequence[str], tenants: Tenants) -> dict[str, ContextItem[Any]]:
         found = self._cache.find(list(ids), tenants)
@@ -523,7 +527,7 @@ class MemoryBackend:
                     slot = None if ordinal is None else self.slots[ordinal - 1]
                     if slot is not None and slot.content_key is not None and slot.shelf.tenant in tenants:
                         slots.append(slot)
-            found |= {item.id: item for item in self._unpacked(slots, generation)}
+            found |= self._unpacked(slots, generation)
         return found
 
     def children(self, ids: Sequence[str], tenants: Tenants) -> dict[str, tuple[str, ...]]:
@@ -576,8 +580,8 @@ class MemoryBackend:
             slots = [self.slots[place - 1] for _, place in places[:limit]]
         wanted = [slot.id for slot in slots]
         held = self._cache.find(wanted, tenants)
-        fresh = self._unpacked([slot for slot in slots if slot.id not in held], generation)
-        held |= {item.id: item for item in fresh}
+        if len(held) < len(wanted):
+            held |= self._unpacked([slot for slot in slots if slot.id not in held], generation)
         return [held[item_id] for item_id in wanted]
 
     def items(
@@ -626,14 +630,12 @@ class MemoryBackend:
             return tuple(sorted(name for name, shelf in self._shelves.items() if name is not None and shelf.ordinals))
 
     def revoked(self, ids: Sequence[str], tenants: Tenants) -> dict[str, str]:
+        found: dict[str, str] = {}
         with self._state:
-            return {
-                item_id: shelf.revoked[item_id]
-                for shelf in self.shelves(tenants)
-                if shelf.revoked
-                for item_id in ids
-                if item_id in shelf.revoked
-            }
+            for shelf in self.shelves(tenants):
+                if shelf.revoked:
+                    found |= {item_id: shelf.revoked[item_id] for item_id in ids if item_id in shelf.revoked}
+        return found
 
     def tombstones(self, tenants: Tenants, ids: Sequence[str] | None = None) -> dict[str, Tombstone]:
         wanted = None if ids is None else set(ids)

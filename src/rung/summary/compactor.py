@@ -189,7 +189,8 @@ class Compactor:
     def _plan(self, ledger: Ledger, reach: Reach, marks: tuple[int, int], going_on: bool) -> Plan | Compaction:
         high, low = marks
         key = (id(ledger), reach.tenant, reach.subject, reach.session)
-        with self._pasts.use(key, partial(Past, self._costs)) as past:
+        lock, past = self._pasts.of(key, partial(Past, self._costs))
+        with lock:
             past.read(ledger, reach)
             previous = session_summary(ledger, reach, past)
             reached = 0 if previous is None else until(previous)

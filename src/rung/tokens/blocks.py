@@ -105,7 +105,7 @@ class BlockCounter:
             return known
         if len(text) <= self._block_chars or self._joints is None:
             return self._block(text)
-        return sum(self._block(block) for block in self._cut(text, self._block_chars))
+        return sum([self._block(block) for block in self._cut(text, self._block_chars)])
 
     def count_many(self, texts: Iterable[str]) -> list[int]:
         """The tokens of each text."""
@@ -162,10 +162,12 @@ class BlockCounter:
         known = self._new.get(block)
         if known is not None:
             return known
+        fresh = 0
         known = self._old.get(block)
         if known is None:
-            known = self._fresh(block)
+            known, fresh = self._tokenizer.count(block) if block else 0, len(block)
         with self._lock:
+            self.tokenized_chars += fresh
             self._new[block] = known
             self._held += len(block) + 64  # 64: about what an entry itself takes
             if self._held > self._limit:
