@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=ContextType)
 P = TypeVar("P", Instruction, Policy)
 
+_FIELDS = ItemFields.__annotations__.keys()
+
 
 class _Core(msgspec.Struct, frozen=True, kw_only=True):
     """What all handles of one store share."""
@@ -275,12 +277,9 @@ class ContextStore:
             InputError: a value is wrong; the message names it.
             ScopeError: a label would widen what this handle may reach.
         """
-        unknown = [name for name in fields if name not in ItemFields.__annotations__]
-        if unknown:
-            raise InputError(
-                f"an item has no field {names(unknown)} (one of {names(ItemFields.__annotations__, 24)})",
-                field=unknown[0],
-            )
+        if not fields.keys() <= _FIELDS:
+            unknown = [name for name in fields if name not in _FIELDS]
+            raise InputError(f"an item has no field {names(unknown)} (one of {names(_FIELDS, 24)})", field=unknown[0])
         if isinstance(content, FilledTemplate) or is_tstring(content):
             return self._bound(type, content, source)
         before_seal = False

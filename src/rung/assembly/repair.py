@@ -70,11 +70,9 @@ def heal(prompt: Prompt, target: str) -> Healed:
     """
     repairs: list[Repair] = []
     entries = _without_empty(prompt.messages, target, repairs)
-    for _, message in entries:
-        if message.calls or message.role == "tool":
-            entries = _paired(entries, repairs)
-            entries = _ids(entries, target, repairs)
-            break
+    if not _in_order(entries, target):
+        entries = _paired(entries, repairs)
+        entries = _ids(entries, target, repairs)
     if target == "anthropic":
         entries = _for_anthropic(entries, repairs)
     if not repairs:
@@ -128,7 +126,8 @@ def _without_empty(messages: Sequence[Message], target: str, repairs: list[Repai
             if len(kept) < len(message.opaque):
                 _note(repairs, "opaque_dropped", place, message)
                 message = msgspec.structs.replace(message, opaque=kept)
-        if _blank(message):
+        blocks = message.blocks
+        if not (blocks and blocks[0].text and not blocks[0].text[0].isspace()) and _blank(message):
             if message.role == "tool":
                 _note(repairs, "empty_result_filled", place, message)
                 item = _item(message)
@@ -143,6 +142,28 @@ def _without_empty(messages: Sequence[Message], target: str, repairs: list[Repai
                 continue
         out.append((place, message))
     return out
+
+
+def _in_order(entries: Sequence[Entry], target: str) -> bool:
+    """Whether each call is directly followed by its result, under an id that the target takes: nearly always so."""
+    allowed = _CALL_ID[target]
+    seen: set[str] = set()
+    due: set[str] = set()
+    for _, message in entries:
+        if message.role == "tool":
+            if message.call_id is None or message.call_id not in due:
+                return False
+            due.remove(message.call_id)
+            continue
+        if due or (message.calls and (message.role != "assistant" or target == "anthropic")):
+            # Anthropic's arguments are looked at one by one.
+            return False
+        for call in message.calls:
+            if call.id in seen or not allowed.match(call.id):
+                return False
+            seen.add(call.id)
+            due.add(call.id)
+    return not due
 
 
 def _paired(entries: list[Entry], repairs: list[Repair]) -> list[Entry]:

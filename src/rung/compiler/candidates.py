@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, SupportsFloat
 
@@ -23,7 +22,6 @@ class CandidateCache:
 
     def __init__(self) -> None:
         self._known: dict[str, Candidate] = {}
-        self._lock = threading.Lock()
 
     def of(
         self, items: Sequence[ContextItem[Any]], scores: Mapping[str, float], policy: PolicySet, first: int = 0
@@ -57,7 +55,8 @@ class CandidateCache:
             reason="required" if required else "selected",
             label=facts.label,
         )
-        return self._kept(made)
+        # What stands elsewhere is kept once it is placed.
+        return self._kept(made) if facts.place == "context" else made
 
     def placed(self, one: Candidate, place: Place) -> Candidate:
         """The candidate in its place outside the context block; a conversation's next turn may find it there."""
@@ -67,10 +66,9 @@ class CandidateCache:
         )
 
     def _kept(self, made: Candidate) -> Candidate:
-        with self._lock:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            self._known[made.item.id] = made
+        if len(self._known) >= _KEPT:
+            self._known = {}
+        self._known[made.item.id] = made
         return made
 
 

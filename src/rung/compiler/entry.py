@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from rung.assembly.messages import ToolSchema
-from rung.assembly.targets import Target
 from rung.assembly.targets import target as target_of
 from rung.compiler.admit import admit, refresh
 from rung.compiler.candidates import CandidateCache, candidates
@@ -137,8 +136,7 @@ def _compile(
         items = ledger.get([item.id for item in stored], reach)
         return _compile(ledger, reach, items, msgspec.structs.replace(options, **changes), caches)
 
-    target = target_of(options.target, invisible=options.invisible)
-    costs = _costs(target, options)
+    costs = _costs(options)
     if options.history == "items":
         return _passed(ledger, reach, stored, options, costs, caches, None, again)
     if reach.session is None:
@@ -160,9 +158,9 @@ def _compile(
         summary = session_summary(ledger, reach, past)
         if summary is not None:
             given += [summary, *carried(ledger, reach, summary)]
-        calls = {part.id for item in given for part in item.parts if isinstance(part, ToolCall)}
-        if calls and not calls.isdisjoint(past.calls):
-            earlier = msgspec.structs.replace(earlier, alone=False)
+        for item in given:
+            if any(isinstance(part, ToolCall) and part.id in past.calls for part in item.parts):
+                earlier = msgspec.structs.replace(earlier, alone=False)
         return _passed(ledger, reach, [*given, *talk], options, costs, caches, earlier, again)
 
 
@@ -191,30 +189,27 @@ def _passed(
     return Turn(request=request, manifest=manifest, _prompt=prompt, _again=again)
 
 
-class _Same:
-    """Compares by identity, so that a tokenizer or a framing of any kind can be part of a cache's key."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
+_COSTS: dict[tuple[object, ...], Costs] = {}
+_MOST_COSTS = 64
 
 
-def _costs(target: Target, options: Options) -> Costs:
-    tokenizer = options.tokenizer
-    return _remembered(target, tokenizer if isinstance(tokenizer, str) else _Same(tokenizer), _Same(options.framing))
-
-
-@lru_cache(maxsize=64)
-def _remembered(target: Target, tokenizer: str | _Same, framing: _Same) -> Costs:
-    counter = tokenizer_for(tokenizer) if isinstance(tokenizer, str) else tokenizer.value
-    return costs_for(target, counter, framing.value)
+def _costs(options: Options) -> Costs:
+    tokenizer, framing = options.tokenizer, options.framing
+    # A tokenizer or framing of any kind is known by its identity; the costs hold them, so it is used by no other.
+    key = (
+        options.target,
+        options.invisible,
+        tokenizer if isinstance(tokenizer, str) else id(tokenizer),
+        None if framing is None else id(framing),
+    )
+    costs = _COSTS.get(key)
+    if costs is None:
+        counter = tokenizer_for(tokenizer) if isinstance(tokenizer, str) else tokenizer
+        costs = costs_for(target_of(options.target, invisible=options.invisible), counter, framing)
+        while len(_COSTS) >= _MOST_COSTS:
+            _COSTS.pop(next(iter(_COSTS)), None)
+        _COSTS[key] = costs
+    return costs
 
 
 def _plan(

@@ -263,7 +263,9 @@ def _with_window(plan: Plan, past: Earlier, window: Window, costs: Costs) -> Pla
         for item in window.items
     )
     admitted = admit(plan.with_(members, revoked={**plan.revoked, **revoked})).candidates
-    return plan.with_((*admitted, *plan.candidates), window=None, rows=(*[row.own() for row in window.left_out], *plan.rows))
+    return plan.with_(
+        (*admitted, *plan.candidates), window=None, rows=(*[row.own() for row in window.left_out], *plan.rows)
+    )
 
 
 def _readable(plan: Plan, window: Window) -> bool:

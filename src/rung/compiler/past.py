@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -369,6 +370,9 @@ class Past:
         return (row,)
 
 
+_id_of = attrgetter("id")
+
+
 class _Sent:
     """The exchanges of a window as they are rendered one after the other."""
 
@@ -394,13 +398,15 @@ class _Sent:
     def add(self, exchange: Exchange, costs: Costs) -> None:
         """One more exchange, after the others."""
         sent = exchange.rendered(costs, self.results)
-        self.results |= {text: call for text, call in exchange.results.items() if text not in self.results}
+        for text, call in exchange.results.items():
+            self.results.setdefault(text, call)
         self.wire += sent.wire
         self.messages += sent.messages
         self.items += exchange.items
-        self.ids += [item.id for item in exchange.items]
+        self.ids += map(_id_of, exchange.items)
         self.notes += exchange.notes
-        self.labels |= exchange.labels
+        if not exchange.labels <= self.labels:
+            self.labels |= exchange.labels
         self.saved += sent.saved
         self.constants += exchange.constants
         self.cost += exchange.cost

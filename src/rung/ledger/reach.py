@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -92,6 +93,12 @@ def name(value: object, field: str) -> str:
     Raises:
         InputError: anything else; `field` names it.
     """
+    # The same few names come again and again.
+    return _name(value, field) if type(value) is str else _name(canonical_text(value, field)[0], field)
+
+
+@lru_cache(maxsize=4096)
+def _name(value: str, field: str) -> str:
     text, _ = canonical_text(value, field)
     if not text.strip() or len(text) > _LONGEST_NAME or not text.isprintable():
         raise InputError(

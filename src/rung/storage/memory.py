@@ -479,7 +479,7 @@ class MemoryBackend:
 
     def shelves(self, tenants: Tenants) -> list[_Shelf]:
         """The shelves of these tenants that exist."""
-        return [shelf for tenant in dict.fromkeys(tenants) if (shelf := self._shelves.get(tenant))]
+        return list(filter(None, map(self._shelves.get, dict.fromkeys(tenants))))
 
     def origin(self, ordinal: int) -> OriginRow:
         """An item as an origin."""
@@ -579,8 +579,10 @@ class MemoryBackend:
             places.sort()
             slots = [self.slots[place - 1] for _, place in places[:limit]]
         wanted = [slot.id for slot in slots]
-        held = self._cache.find(wanted, tenants)
+        written = self._written
+        held = {item_id: item for item_id in wanted if (item := written.get(item_id)) is not None}
         if len(held) < len(wanted):
+            held |= self._cache.find(wanted, tenants)
             held |= self._unpacked([slot for slot in slots if slot.id not in held], generation)
         return [held[item_id] for item_id in wanted]
 
