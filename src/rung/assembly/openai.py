@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +21,10 @@ OPAQUE = {"openai-chat": frozenset[str](), "openai-responses": frozenset({"opena
 
 def chat_request(prompt: Prompt, style: Style) -> dict[str, Any]:
     """Keyword arguments of `client.chat.completions.create`, the model apart."""
-    request: dict[str, Any] = {"messages": [_chat_message(message, style) for message in prompt.messages]}
+    messages: list[dict[str, Any]] = []
+    for message in prompt.messages:
+        messages += chat_messages(message, message_text(message, style))
+    request: dict[str, Any] = {"messages": messages}
     if prompt.tools:
         request["tools"] = [{"type": "function", "function": _function(tool)} for tool in sorted_tools(prompt.tools)]
     if prompt.response_schema is not None:
@@ -43,10 +47,10 @@ def _function(tool: ToolSchema) -> dict[str, Any]:
     return function
 
 
-def _chat_message(message: Message, style: Style) -> dict[str, Any]:
-    text = message_text(message, style)
+def chat_messages(message: Message, text: str) -> Sequence[dict[str, Any]]:
+    """A message as Chat Completions lists it, with its text as it is rendered."""
     if message.role == "tool":
-        return {"role": "tool", "tool_call_id": message.call_id, "content": text}
+        return ({"role": "tool", "tool_call_id": message.call_id, "content": text},)
     out: dict[str, Any] = {"role": message.role}
     name = wire_name(message)
     if name is not None:
@@ -67,13 +71,13 @@ def _chat_message(message: Message, style: Style) -> dict[str, Any]:
         out["content"] = parts + [chat_part(media) for media in message.media]
     else:
         out["content"] = text
-    return out
+    return (out,)
 
 
 def wire_name(message: Message) -> str | None:
     """The participant's name, where the message may carry it and the provider takes it."""
-    takes = message.role != "tool" and message.name is not None and _NAME.match(message.name)
-    return message.name if takes else None
+    name = message.name
+    return name if name is not None and message.role != "tool" and _NAME.match(name) else None
 
 
 def chat_part(media: Media) -> dict[str, Any]:
@@ -106,7 +110,7 @@ def responses_request(prompt: Prompt, style: Style) -> dict[str, Any]:
     """
     items: list[dict[str, Any]] = []
     for message in prompt.messages:
-        items += _items(message, style)
+        items += responses_items(message, message_text(message, style))
     request: dict[str, Any] = {"input": items}
     if prompt.tools:
         # `strict` must be said: where it is left out, this endpoint turns it on.
@@ -120,8 +124,8 @@ def responses_request(prompt: Prompt, style: Style) -> dict[str, Any]:
     return request
 
 
-def _items(message: Message, style: Style) -> list[dict[str, Any]]:
-    text = message_text(message, style)
+def responses_items(message: Message, text: str) -> Sequence[dict[str, Any]]:
+    """A message as Responses lists it, with its text as it is rendered."""
     if message.role == "tool":
         return [{"type": "function_call_output", "call_id": message.call_id, "output": text}]
     out: list[dict[str, Any]] = [

@@ -6,7 +6,7 @@ a provider's counter sees each string alone, and within one string pieces meet o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -16,8 +16,10 @@ from rung.assembly.anthropic import anthropic_request, split_system, turns, wire
 from rung.assembly.messages import Message, Prompt
 from rung.assembly.openai import (
     OPAQUE,
+    chat_messages,
     chat_part,
     chat_request,
+    responses_items,
     responses_part,
     responses_request,
     wire_name,
@@ -47,10 +49,10 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     part: Any = None
 
 
-class Account(msgspec.Struct, frozen=True, kw_only=True):
+class Account(msgspec.Struct, kw_only=True):
     """The pieces of a request in order, and how often each constant of the framing is paid."""
 
-    pieces: tuple[Piece, ...]
+    pieces: list[Piece] = []
     messages: int = 0
     names: int = 0
     calls: int = 0
@@ -60,20 +62,48 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     def constants(self, framing: Framing) -> int:
         """The tokens that the framing adds to those of the pieces."""
-        return (
-            framing.per_request
-            + self.messages * framing.per_message
-            + self.names * framing.per_name
-            + self.calls * framing.per_tool_call
-            + self.results * framing.per_tool_result
-            + self.tools * framing.per_tool
-            + (framing.tools if self.tools else 0)
-            + (framing.response_schema if self.response_schema else 0)
-        )
+        total = framing.per_request + self.messages * framing.per_message
+        if self.names or self.calls or self.results:
+            total += (
+                self.names * framing.per_name
+                + self.calls * framing.per_tool_call
+                + self.results * framing.per_tool_result
+            )
+        if self.tools:
+            total += self.tools * framing.per_tool + framing.tools
+        if self.response_schema:
+            total += framing.response_schema
+        return total
 
     def total(self, framing: Framing, tokenizer: Tokenizer) -> int:
         """The tokens of the whole request."""
         return self.constants(framing) + sum(piece_tokens(piece, framing, tokenizer) for piece in self.pieces)
+
+    def message(self, role: str) -> None:
+        """One more message, and its role."""
+        self.messages += 1
+        self.pieces.append(Piece(item_id=None, component="messages", text=role))
+
+    def own(self, text: str | None) -> None:
+        """A text of the request's own."""
+        if text:
+            self.pieces.append(Piece(item_id=None, component="messages", text=text))
+
+    def of(self, message: Message, *texts: str) -> None:
+        """Texts that belong to a message's item."""
+        item = owner(message)
+        self.pieces += [Piece(item_id=item, component="messages", text=text) for text in texts if text]
+
+    def parts(self, message: Message, parts: Iterable[Any]) -> None:
+        """Parts whose cost is no text's."""
+        item = owner(message)
+        self.pieces += [Piece(item_id=item, component="messages", part=part) for part in parts]
+
+    def content(self, found: Sequence[Segment]) -> None:
+        """The text of a message's blocks, as one string on the wire."""
+        for item, text in found if len(found) == 1 else additive(found):
+            if text:
+                self.pieces.append(Piece(item_id=item, component="messages", text=text))
 
 
 def piece_tokens(piece: Piece, framing: Framing, tokenizer: Tokenizer) -> int:
@@ -91,71 +121,35 @@ def account(prompt: Prompt, target: str, style: Style) -> Account:
     """The account of a healed prompt's request."""
     if target == "text":
         return _text(prompt, style)
-    tally = _Tally(style)
+    made = Account(tools=len(prompt.tools))
     if target == "anthropic":
-        _anthropic(prompt, tally)
-    elif target == "openai-chat":
-        for message in prompt.messages:
-            _chat(message, tally)
+        _anthropic(prompt, style, made)
     else:
+        of_message = _MESSAGES[target]
         for message in prompt.messages:
-            _responses(message, tally)
-    schema = None
+            of_message(message, block_segments(message, style), made)
     if prompt.tools or prompt.response_schema is not None:
         bare = _REQUESTS[target](msgspec.structs.replace(prompt, messages=()), style)
         for tool in bare.get("tools", ()):
-            tally.pieces.append(Piece(item_id=None, component="tools", text=canonical_json(tool)))
+            made.pieces.append(Piece(item_id=None, component="tools", text=canonical_json(tool)))
         schema = response_schema(bare)
         if schema is not None:
-            tally.pieces.append(Piece(item_id=None, component="response_schema", text=canonical_json(schema)))
-    return Account(
-        pieces=tuple(tally.pieces),
-        messages=tally.messages,
-        names=tally.names,
-        calls=tally.calls,
-        results=tally.results,
-        tools=len(prompt.tools),
-        response_schema=schema is not None,
-    )
+            made.response_schema = True
+            made.pieces.append(Piece(item_id=None, component="response_schema", text=canonical_json(schema)))
+    return made
+
+
+def line(message: Message, target: str, style: Style) -> tuple[Sequence[dict[str, Any]], Account]:
+    """A healed message as a target that lists its messages sends it, and its account; its text is rendered once."""
+    found = block_segments(message, style)
+    text = found[0][1] if len(found) == 1 else "".join([text for _, text in found])
+    made = Account()
+    _MESSAGES[target](message, found, made)
+    return _WIRE[target](message, text), made
 
 
 _REQUESTS = {"anthropic": anthropic_request, "openai-chat": chat_request, "openai-responses": responses_request}
-
-
-class _Tally:
-    """Pieces and constants as they come up."""
-
-    def __init__(self, style: Style) -> None:
-        self.style = style
-        self.pieces: list[Piece] = []
-        self.messages = self.names = self.calls = self.results = 0
-
-    def own(self, text: str | None) -> None:
-        """A text of the request's own."""
-        if text:
-            self.pieces.append(Piece(item_id=None, component="messages", text=text))
-
-    def of(self, message: Message, *texts: str) -> None:
-        """Texts that belong to a message's item."""
-        item = owner(message)
-        self.pieces += [Piece(item_id=item, component="messages", text=text) for text in texts if text]
-
-    def parts(self, message: Message, parts: Iterable[Any]) -> None:
-        item = owner(message)
-        self.pieces += [Piece(item_id=item, component="messages", part=part) for part in parts]
-
-    def content(self, message: Message, *, blank: bool = True) -> None:
-        """The text of the blocks, as one string on the wire; nothing for white space without `blank`."""
-        found = block_segments(message, self.style)
-        if not blank and all(not text or text.isspace() for _, text in found):
-            return
-        for item, text in found if len(found) == 1 else additive(found):
-            if text:
-                self.pieces.append(Piece(item_id=item, component="messages", text=text))
-
-    def message(self, role: str) -> None:
-        self.messages += 1
-        self.pieces.append(Piece(item_id=None, component="messages", text=role))
+_WIRE = {"openai-chat": chat_messages, "openai-responses": responses_items}
 
 
 def owner(message: Message) -> str | None:
@@ -188,78 +182,79 @@ def additive(found: Iterable[Segment]) -> list[Segment]:
     return out
 
 
-def _chat(message: Message, tally: _Tally) -> None:
-    tally.message(message.role)
+def _chat(message: Message, found: Sequence[Segment], made: Account) -> None:
+    made.message(message.role)
     if message.role == "tool":
-        tally.results += 1
-        tally.own(message.call_id)
-        tally.content(message)
+        made.results += 1
+        made.own(message.call_id)
+        made.content(found)
         return
     name = wire_name(message)
     if name is not None:
-        tally.names += 1
-        tally.of(message, name)
-    tally.content(message)
+        made.names += 1
+        made.of(message, name)
+    made.content(found)
     if message.role == "assistant":
         for call in message.calls:
-            tally.calls += 1
-            tally.of(message, call.id, "function", call.name, call.arguments)
-    elif message.role == "user":
-        tally.parts(message, [chat_part(part) for part in message.media])
+            made.calls += 1
+            made.of(message, call.id, "function", call.name, call.arguments)
+    elif message.role == "user" and message.media:
+        made.parts(message, [chat_part(part) for part in message.media])
 
 
-def _responses(message: Message, tally: _Tally) -> None:
+def _responses(message: Message, found: Sequence[Segment], made: Account) -> None:
     if message.role == "tool":
-        tally.messages += 1
-        tally.results += 1
-        tally.own(message.call_id)
-        tally.content(message)
+        made.messages += 1
+        made.results += 1
+        made.own(message.call_id)
+        made.content(found)
         return
     if message.opaque or message.media:
         bare = msgspec.structs.replace(message, blocks=(), calls=())
-        for item in responses_request(Prompt(messages=(bare,)), tally.style)["input"]:
+        for item in responses_items(bare, ""):
             if item.get("type") != "message":
-                tally.messages += 1
-                tally.parts(message, [item])
-    before = len(tally.pieces)
-    tally.content(message)
-    texts = tally.pieces[before:]
-    del tally.pieces[before:]
+                made.messages += 1
+                made.parts(message, [item])
     media = message.media if message.role == "user" else ()
     opaque = any(block.provider in OPAQUE["openai-responses"] for block in message.opaque)
-    if texts or media or not (message.calls or opaque):
-        tally.message(message.role)
-        tally.pieces += texts
-        tally.parts(message, [responses_part(part) for part in media])
+    if any(text for _, text in found) or media or not (message.calls or opaque):
+        made.message(message.role)
+        made.content(found)
+        made.parts(message, [responses_part(part) for part in media])
     for call in message.calls:
-        tally.messages += 1
-        tally.calls += 1
-        tally.of(message, call.id, call.name, call.arguments)
+        made.messages += 1
+        made.calls += 1
+        made.of(message, call.id, call.name, call.arguments)
 
 
-def _anthropic(prompt: Prompt, tally: _Tally) -> None:
+_MESSAGES = {"openai-chat": _chat, "openai-responses": _responses}
+
+
+def _anthropic(prompt: Prompt, style: Style, made: Account) -> None:
     system, rest = split_system(prompt.messages)
     if system:
-        tally.message("system")
+        made.message("system")
         for message in system:
-            tally.content(message)
+            made.content(block_segments(message, style))
     for turn in turns(rest):
-        tally.message(wire_role(turn[0]))
+        made.message(wire_role(turn[0]))
         for message in turn:
+            found = block_segments(message, style)
             if message.role == "tool":
-                tally.results += 1
-                tally.own(message.call_id)
-                tally.content(message)
+                made.results += 1
+                made.own(message.call_id)
+                made.content(found)
                 continue
             if message.opaque or message.media:
                 bare = msgspec.structs.replace(message, blocks=(), calls=(), cache=False)
-                wire = anthropic_request(Prompt(messages=(bare,)), tally.style)
-                tally.parts(message, wire["messages"][0]["content"])
-            tally.content(message, blank=False)
+                wire = anthropic_request(Prompt(messages=(bare,)), style)
+                made.parts(message, wire["messages"][0]["content"])
+            if not all(text.isspace() for _, text in found if text):
+                made.content(found)
             for call in message.calls:
-                tally.calls += 1
+                made.calls += 1
                 arguments = canonical_json(msgspec.json.decode(call.arguments))
-                tally.of(message, call.id, call.name, arguments)
+                made.of(message, call.id, call.name, arguments)
 
 
 def _text(prompt: Prompt, style: Style) -> Account:
@@ -285,4 +280,4 @@ def _text(prompt: Prompt, style: Style) -> Account:
         add("messages", [(None, plain.CLOSING)])
     if plain.wants_cue(prompt):
         add("messages", [(None, plain.CUE)])
-    return Account(pieces=tuple(pieces))
+    return Account(pieces=pieces)

@@ -9,7 +9,7 @@ Healing comes first (`rung.assembly.repair`), so a request is one that the provi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from rung.assembly.anthropic import anthropic_request
 from rung.assembly.invisible import Invisible
 from rung.assembly.messages import Block, Message, Prompt
 from rung.assembly.openai import chat_request, responses_request
-from rung.assembly.pieces import Account, Piece, account
+from rung.assembly.pieces import Account, Piece, account, line
 from rung.assembly.plain import text_request
 from rung.assembly.render import Style, message_text, render_block
 from rung.assembly.repair import Healed, heal
@@ -100,9 +100,17 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         """
         return account(prompt if healed else heal(prompt, self.name).prompt, self.name, self.style)
 
+    def line(self, message: Message) -> tuple[Sequence[dict[str, Any]], Account]:
+        """What is sent of one healed message where a target lists its messages (`listed`), and its account.
+
+        Raises:
+            InputError: as `request`.
+        """
+        return line(message, self.name, self.style)
+
     def pieces(self, prompt: Prompt) -> tuple[Piece, ...]:
         """The pieces of `account`, in the order in which they appear."""
-        return self.account(prompt).pieces
+        return tuple(self.account(prompt).pieces)
 
 
 TARGETS: tuple[str, ...] = tuple(_BUILDERS)

@@ -26,20 +26,23 @@ def admit(plan: Plan) -> Plan:
     last: Labels | None = None
     verdict: str | None = None
     for number, candidate in enumerate(plan.candidates):
-        facts = candidate.facts
         labels = candidate.item.labels
         # A backend gives items with equal labels one object, so few need a look.
         if labels is not last:
             if labels not in verdicts:
                 verdicts[labels] = _unreadable(plan, labels)
             last, verdict = labels, verdicts[labels]
+        rules = candidate.facts.rules
+        asks_nothing = candidate.place != "context" or (allowed is None and rules.min_score is None)
+        if asks_nothing and verdict is None and not revoked:
+            continue
         reason, params = verdict, _NONE
         if reason == "above_clearance" and candidate.place in _OWN and labels.sensitivity <= Sensitivity.INTERNAL:
             reason = None
         if revoked and candidate.item.id in revoked:
             reason = "revoked"
         elif reason is None and candidate.place == "context":
-            minimum = facts.rules.min_score
+            minimum = rules.min_score
             if allowed is not None and candidate.item.source not in allowed:
                 reason = "not_in_intent"
             elif minimum is not None and candidate.score is not None and candidate.score < minimum:

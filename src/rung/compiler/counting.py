@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rung.assembly.messages import Block, Message, Prompt
-from rung.assembly.pieces import piece_tokens
+from rung.assembly.pieces import Account, piece_tokens
 from rung.assembly.repair import Repair
 from rung.assembly.targets import Target
 from rung.compiler.manifest import Counter
@@ -52,7 +52,7 @@ class Weighed(msgspec.Struct, frozen=True, kw_only=True):
     response_schema: int
     constants: int
     total: int
-    wire: Sequence[tuple[Any, ...]] = ()
+    wire: Sequence[Sequence[Any]] = ()
     beside: Mapping[str, Any] = {}
 
 
@@ -64,7 +64,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     response_schema: int = 0
     constants: int
     message: Message | None = None
-    wire: tuple[Any, ...] = ()
+    wire: Sequence[Any] = ()
     request: Mapping[str, Any] = {}
 
 
@@ -125,10 +125,10 @@ class Costs:
         messages, repeats, results = refer(final.messages, self.tokenizer.count, before)
         if repeats:
             final = msgspec.structs.replace(final, messages=messages)
-        wire: list[tuple[Any, ...]] = []
+        wire: list[Sequence[Any]] = []
         items: dict[str | None, int] = {}
         if self._listed is None:
-            first = self._part(final)
+            first = self._part(self.target.account(final, healed=True))
             constants = first.constants
             items.update(first.items)
         else:
@@ -162,9 +162,8 @@ class Costs:
             beside=first.request,
         )
 
-    def _part(self, prompt: Prompt, *, per_request: int = 0, **more: Any) -> _Part:
-        """A healed prompt counted; `per_request` comes off the constants where it is a part of another."""
-        account = self.target.account(prompt, healed=True)
+    def _part(self, account: Account, *, per_request: int = 0, **more: Any) -> _Part:
+        """What was rendered, counted; `per_request` comes off the constants where it is a part of a request."""
         framing, tokenizer = self.framing, self.tokenizer
         items: dict[str | None, int] = {}
         tools = schema = 0
@@ -185,19 +184,15 @@ class Costs:
         held = self._beside
         if held is None or held[0].tools != prompt.tools or held[0].response_schema != prompt.response_schema:
             bare = msgspec.structs.replace(prompt, messages=())
-            held = self._beside = (bare, self._part(bare, request=self.target.request(bare, healed=True)))
+            account, request = self.target.account(bare, healed=True), self.target.request(bare, healed=True)
+            held = self._beside = (bare, self._part(account, request=request))
         return held[1]
 
     def _line(self, message: Message) -> _Part:
         """A message of a target that lists them one by one, counted and rendered; kept while it is in use."""
         blocks = message.blocks
-        prompt = Prompt(messages=(message,))
-        made = self._part(
-            prompt,
-            per_request=self.framing.per_request,
-            message=message,
-            wire=tuple(self.target.request(prompt, healed=True)[self._listed or ""]),
-        )
+        wire, account = self.target.line(message)
+        made = self._part(account, per_request=self.framing.per_request, message=message, wire=wire)
         self._characters += sum([len(block.text) for block in blocks])
         if len(self._lines) >= _LINES or self._characters > _LINE_CHARACTERS:
             self._lines, self._characters = {}, 0

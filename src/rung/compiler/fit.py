@@ -217,9 +217,7 @@ def _history_shape(plan: Plan, few: Sequence[Candidate], costs: Costs, room: int
     Block and head depend on the stable part of the prompt only, and what other candidates want counts in steps of
     an eighth of it, so that a longer question or another passage does not move the cut.
     """
-    rules = [one for one in few if one.place == "instructions" and one.state is None]
-    slots = [one for one in few if one.owners and one.state is None]
-    fixed = (*rules, *slots)
+    fixed = tuple([one for one in few if one.state is None and (one.place == "instructions" or one.owners)])
     about = (fixed, plan.tools, plan.response_schema, plan.cache)
     stable = max(1, plan.available - costs.once(about, lambda: prompt_of(plan, fixed)))
     if plan.history_tokens is not None:
@@ -240,8 +238,12 @@ def _history_shape(plan: Plan, few: Sequence[Candidate], costs: Costs, room: int
 
 def _session_summary(plan: Plan, few: Sequence[Candidate], state: Mapping[str, Candidate]) -> Candidate | None:
     """The summary that stands for the session's older exchanges, where it is in."""
-    found = (state.get(one.item.id, one) for one in few if is_of_session(one.item, plan.session))
-    return next((one for one in found if one.alive), None)
+    for one in few:
+        if one.place == "summary" and is_of_session(one.item, plan.session):
+            found = state.get(one.item.id, one)
+            if found.alive:
+                return found
+    return None
 
 
 def _fit_past(plan: Plan, past: Earlier, shape: Shape, summary: Candidate | None, costs: Costs) -> Plan:

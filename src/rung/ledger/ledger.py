@@ -40,6 +40,7 @@ from rung.records.canonical import canonical_json
 from rung.records.clock import Clock, IdFactory, IdParts, aware_utc
 from rung.records.draft import Draft
 from rung.records.item import ContextItem, sealed
+from rung.records.labels import Labels
 from rung.records.types import ContextType
 
 _SEALED = 256
@@ -305,12 +306,17 @@ class Ledger:
         ids = [item.id for item in given if isinstance(item, ContextItem)]  # pyright: ignore[reportUnnecessaryIsInstance]
         found = self._backend.get(ids, reach.tenants)
         stored = [item for item_id in ids if (item := found.get(item_id)) is not None]
-        # Many items share few labels.
-        audiences = {id(item.labels): item for item in stored}
-        if stored != given or not all(within(item, reach) for item in audiences.values()):
+        if stored != given:
             raise _not_issued(given, found, reach)
-        for item, verified in zip(stored, map(self._verified.get, ids), strict=True):
-            if verified is not item:
+        labels: Labels | None = None
+        verified = self._verified
+        for item in stored:
+            # Many items share few labels.
+            if item.labels is not labels:
+                if not within(item, reach):
+                    raise _not_issued(given, found, reach)
+                labels = item.labels
+            if verified.get(item.id) is not item:
                 self._whole(item)
         return stored
 
