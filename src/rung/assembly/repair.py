@@ -68,17 +68,48 @@ def heal(prompt: Prompt, target: str) -> Healed:
     Raises:
         PairingError: a second result for one call, or a result without an id that fits several calls.
     """
+    if target != "anthropic" and _in_order(prompt.messages, _CALL_ID[target]):
+        return Healed(prompt=prompt, repairs=())
     repairs: list[Repair] = []
     entries = _without_empty(prompt.messages, target, repairs)
-    if not _in_order(entries, target):
-        entries = _paired(entries, repairs)
-        entries = _ids(entries, target, repairs)
+    for _, message in entries:
+        if message.calls or message.role == "tool":
+            entries = _paired(entries, repairs)
+            entries = _ids(entries, target, repairs)
+            break
     if target == "anthropic":
         entries = _for_anthropic(entries, repairs)
     if not repairs:
         return Healed(prompt=prompt, repairs=())
     messages = tuple(message for _, message in entries)
     return Healed(prompt=msgspec.structs.replace(prompt, messages=messages), repairs=tuple(repairs))
+
+
+def _in_order(messages: Sequence[Message], allowed: re.Pattern[str]) -> bool:
+    """Whether there is nothing to heal, as nearly always: each message has text, and each call is directly followed
+    by its result, under an id that the target takes."""
+    seen: set[str] = set()
+    due: set[str] = set()
+    for message in messages:
+        blocks = message.blocks
+        silent = not (blocks and (text := blocks[0].text) and not text[0].isspace())
+        if message.opaque or (silent and (not message.calls or message.role != "assistant")):
+            return False
+        if message.role == "tool":
+            if message.call_id is None or message.call_id not in due:
+                return False
+            due.remove(message.call_id)
+        elif due:
+            return False
+        elif message.calls:
+            if message.role != "assistant":
+                return False
+            for call in message.calls:
+                if call.id in seen or not allowed.match(call.id):
+                    return False
+                seen.add(call.id)
+                due.add(call.id)
+    return not due
 
 
 Entry = tuple[int, Message]
@@ -126,8 +157,7 @@ def _without_empty(messages: Sequence[Message], target: str, repairs: list[Repai
             if len(kept) < len(message.opaque):
                 _note(repairs, "opaque_dropped", place, message)
                 message = msgspec.structs.replace(message, opaque=kept)
-        blocks = message.blocks
-        if not (blocks and blocks[0].text and not blocks[0].text[0].isspace()) and _blank(message):
+        if _blank(message):
             if message.role == "tool":
                 _note(repairs, "empty_result_filled", place, message)
                 item = _item(message)
@@ -142,28 +172,6 @@ def _without_empty(messages: Sequence[Message], target: str, repairs: list[Repai
                 continue
         out.append((place, message))
     return out
-
-
-def _in_order(entries: Sequence[Entry], target: str) -> bool:
-    """Whether each call is directly followed by its result, under an id that the target takes: nearly always so."""
-    allowed = _CALL_ID[target]
-    seen: set[str] = set()
-    due: set[str] = set()
-    for _, message in entries:
-        if message.role == "tool":
-            if message.call_id is None or message.call_id not in due:
-                return False
-            due.remove(message.call_id)
-            continue
-        if due or (message.calls and (message.role != "assistant" or target == "anthropic")):
-            # Anthropic's arguments are looked at one by one.
-            return False
-        for call in message.calls:
-            if call.id in seen or not allowed.match(call.id):
-                return False
-            seen.add(call.id)
-            due.add(call.id)
-    return not due
 
 
 def _paired(entries: list[Entry], repairs: list[Repair]) -> list[Entry]:

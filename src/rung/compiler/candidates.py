@@ -8,7 +8,7 @@ from typing import Any, SupportsFloat
 
 import msgspec
 
-from rung.compiler.facts import Facts, facts_of
+from rung.compiler.facts import facts_of
 from rung.compiler.plan import Candidate, Place
 from rung.errors import InputError, kind
 from rung.policy.rules import PolicySet
@@ -115,10 +115,12 @@ def candidates(
         facts = one.facts
         if facts.slots or facts.unfilled:
             _own(one, owners)
-        if facts.place != "context":
-            place = _place(facts, number, request)
-            if one.place != place:
-                out[number] = cache.placed(one, place)
+        if facts.place == "talk":
+            place: Place = "request" if number == request else "history" if number < request else "after"
+        else:
+            place = facts.place
+        if one.place != place:
+            out[number] = cache.placed(one, place)
     if owners:
         shown = {item.id for item in unique}
         hidden = get([item_id for item_id in owners if item_id not in shown])
@@ -137,12 +139,6 @@ def candidates(
                     label=facts.label,
                 )
     return tuple(out)
-
-
-def _place(facts: Facts, number: int, request: int) -> Place:
-    if facts.place == "talk":
-        return "request" if number == request else "history" if number < request else "after"
-    return "instructions" if facts.place == "instructions" else "summary"
 
 
 def _own(one: Candidate, owners: dict[str, tuple[str, ...]]) -> None:

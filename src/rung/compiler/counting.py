@@ -57,9 +57,13 @@ class Weighed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a part of a request costs, where the costs of its parts add up; and how it is sent."""
+    """What a part of a request costs, where the costs of its parts add up; and how it is sent.
 
-    items: tuple[tuple[str | None, int], ...]
+    `own` is what the texts of the request's own in it cost: roles, ids.
+    """
+
+    items: Sequence[tuple[str, int]]
+    own: int
     tools: int = 0
     response_schema: int = 0
     constants: int
@@ -129,11 +133,11 @@ class Costs:
         items: dict[str | None, int] = {}
         if self._listed is None:
             first = self._part(self.target.account(final, healed=True))
-            constants = first.constants
+            constants, own = first.constants, first.own
             items.update(first.items)
         else:
             first = self._rest(final)
-            constants = first.constants
+            constants, own = first.constants, first.own
             lines = self._lines
             for message in messages:
                 blocks = message.blocks
@@ -141,9 +145,12 @@ class Costs:
                 if line is None or (line.message is not message and not _same(line.message, message)):
                     line = self._line(message)
                 constants += line.constants
+                own += line.own
                 for item, tokens in line.items:
                     items[item] = items.get(item, 0) + tokens
                 wire.append(line.wire)
+        if own:
+            items[None] = own
         total = first.tools + first.response_schema + constants + sum(items.values())
         if not self.tokenizer.additive_newline:
             total = self._whole(final, items, total)
@@ -165,19 +172,23 @@ class Costs:
     def _part(self, account: Account, *, per_request: int = 0, **more: Any) -> _Part:
         """What was rendered, counted; `per_request` comes off the constants where it is a part of a request."""
         framing, tokenizer = self.framing, self.tokenizer
-        items: dict[str | None, int] = {}
-        tools = schema = 0
+        items: dict[str, int] = {}
+        own = tools = schema = 0
         for piece in account.pieces:
             tokens = tokenizer.count(piece.text) if piece.part is None else piece_tokens(piece, framing, tokenizer)
             if piece.component == "messages":
                 item = piece.item_id
-                items[item] = items.get(item, 0) + tokens
+                if item is None:
+                    own += tokens
+                else:
+                    items[item] = items.get(item, 0) + tokens
             elif piece.component == "tools":
                 tools += tokens
             else:
                 schema += tokens
         constants = account.constants(framing) - per_request
-        return _Part(items=tuple(items.items()), tools=tools, response_schema=schema, constants=constants, **more)
+        found = tuple(items.items())
+        return _Part(items=found, own=own, tools=tools, response_schema=schema, constants=constants, **more)
 
     def _rest(self, prompt: Prompt) -> _Part:
         """What stands beside the messages: tools and the response schema. They are the same in most turns."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -14,13 +14,15 @@ from rung.policy.freshness import limit_under
 from rung.policy.rules import PolicySet, SourcePolicy
 from rung.records.item import ContextItem, Slot, body
 
+Part = Literal["instructions", "summary", "talk", "context"]
+
 
 class Facts(msgspec.Struct, kw_only=True, eq=False, gc=False):
     """The facts of one item under one policy.
 
     Attributes:
         rules: the policy of its source.
-        place: `instructions`, `summary`, `talk` or `context`.
+        place: the part of the prompt that it belongs to.
         label: what it is called in every turn: its own id or its document's, or else a short hash of source and key
             (or content), so that it stays when the same passage is retrieved again. Nothing cites what was said, so
             a request or reply has none.
@@ -42,7 +44,7 @@ class Facts(msgspec.Struct, kw_only=True, eq=False, gc=False):
     """
 
     rules: SourcePolicy
-    place: str
+    place: Part
     label: str
     key: bytes
     stale_from: float
@@ -64,33 +66,37 @@ class Facts(msgspec.Struct, kw_only=True, eq=False, gc=False):
     canonical: tuple[Any, ...] | None = None
 
 
+_NONE: dict[str, str] = {}
+
+
 def facts_of(item: ContextItem[Any], policy: PolicySet, *, quoted: bool = False) -> Facts:
     """What is known of an item under a policy; `quoted`: it is shown as data, even where it is part of the talk."""
-    attrs = dict(item.attrs) if item.attrs else {}
+    source, parts, via, observed = item.source, item.parts, item.via, item.observed_at
     name = item.type.name
-    rules = policy.source(item.source)
+    rules = policy.source(source)
     place = _place(item)
     spoken = place == "talk" and not quoted
     key = b"" if spoken and item.call_id is None else content_key(body(item))
+    attrs = dict(item.attrs) if item.attrs else _NONE
     named, supersedes = attrs.get("id"), attrs.get("supersedes")
-    seen = item.seen_at.timestamp()
+    seen = (item.created if observed is None else observed).timestamp()
     limit = limit_under(policy, rules, name)
     expires = math.inf if item.expires_at is None else item.expires_at.timestamp()
-    promoted = item.via is not None and item.via.startswith("promote:")
-    slots = tuple([part for part in item.parts if isinstance(part, Slot)]) if item.parts else ()
+    promoted = via is not None and via.startswith("promote:")
+    slots = tuple([part for part in parts if isinstance(part, Slot)]) if parts else ()
     unfilled = "" if slots else attrs.get("slots", "")
     return Facts(
         rules=rules,
         place=place,
         label="" if spoken else named or attrs.get("document") or _label(item, key),
         key=key,
-        stale_from=min(expires, math.inf if limit is None else seen + limit),
+        stale_from=expires if limit is None else min(expires, seen + limit),
         seen=seen,
-        observed=None if item.observed_at is None else item.observed_at.isoformat(),
+        observed=None if observed is None else observed.isoformat(),
         supersedes=supersedes,
         named=named,
         promoted=promoted,
-        from_tool=name == "tool_output" or item.source.startswith(("tool:", "mcp:")),
+        from_tool=name == "tool_output" or source.startswith(("tool:", "mcp:")),
         slots=slots,
         unfilled=unfilled,
         linked=supersedes is not None or promoted,
@@ -99,13 +105,11 @@ def facts_of(item: ContextItem[Any], policy: PolicySet, *, quoted: bool = False)
     )
 
 
-def _place(item: ContextItem[Any]) -> str:
-    name = item.type.name
-    if name in ("instruction", "policy"):
-        return "instructions"
-    if name == "summary":
-        return "summary"
-    return "talk" if is_talk(item) else "context"
+_PLACES: dict[str, Part] = {"instruction": "instructions", "policy": "instructions", "summary": "summary"}
+
+
+def _place(item: ContextItem[Any]) -> Part:
+    return "talk" if is_talk(item) else _PLACES.get(item.type.name, "context")
 
 
 def is_talk(item: ContextItem[Any]) -> bool:

@@ -277,9 +277,11 @@ def registration(made: Prepared) -> bytes:
 def keeps_registration(made: Prepared) -> bool:
     if made.protected:
         return True
+    if made.type.name in ("tool_output", "user", "assistant"):
+        return False
     # What a source says again of the same thing, as of the same version or moment, is the item that it said first.
     # A tool's result is an observation of its own, and a conversation may repeat itself.
     draft = made.draft
     named = draft.key is not None or any(name == "id" for name, _ in made.attrs)
     dated = draft.version is not None or made.observed_at is not None
-    return named and dated and made.type.name not in ("tool_output", "user", "assistant")
+    return named and dated

@@ -242,6 +242,13 @@ def scope_keys(tenants: Tenants) -> list[str]:
     return [scope_key(name) for name in dict.fromkeys(tenants) if name is None or storable(name)]
 
 
+def _texts_of(kind: type[msgspec.Struct]) -> list[str]:
+    return [field.name for field in msgspec.structs.fields(kind) if field.type in (str, str | None)]
+
+
+_SAID = {kind: attrgetter(*_texts_of(kind)) for kind in (Document, Event, LogEntry)}
+
+
 def owned(given: Owned, tenant: str | None) -> Owned:
     """A document, event or log entry with the tenant of its transaction.
 
@@ -249,10 +256,10 @@ def owned(given: Owned, tenant: str | None) -> Owned:
         ScopeError: it names another tenant.
         InputError: a field holds NUL or a lone surrogate.
     """
-    values = msgspec.structs.astuple(given)
-    if not storable("".join([value for value in values if type(value) is str])):
-        for field, value in zip(given.__struct_fields__, values, strict=True):
-            if type(value) is str:
+    if not storable("".join(filter(None, _SAID[type(given)](given)))):
+        for field in _texts_of(type(given)):
+            value = getattr(given, field)
+            if value is not None:
                 canonical_text(value, field)
     if given.tenant == tenant:
         return given
