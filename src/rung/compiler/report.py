@@ -13,7 +13,7 @@ import msgspec
 from rung.assembly.messages import Message, Prompt
 from rung.compiler.counting import Costs, Weighed
 from rung.compiler.fit import Fitted
-from rung.compiler.manifest import Entry, Manifest, State, Totals
+from rung.compiler.manifest import Entry, Manifest, Totals
 from rung.compiler.past import Window
 from rung.compiler.plan import Plan
 from rung.records.canonical import canonical_json
@@ -27,25 +27,31 @@ def report(fitted: Fitted, costs: Costs) -> tuple[Prompt, dict[str, Any], Manife
     """The neutral prompt, the request, and the manifest of a fitted plan."""
     plan, found = fitted.plan, fitted.weighed
     notes, constants, rows, total = found.repairs, found.constants, plan.rows, found.total
+    by_place = dict.fromkeys(_PLACES, 0)
     window = plan.window
+    own_rows = _entries(plan, found)
+    for entry in (*rows, *own_rows):
+        tokens = entry.tokens
+        if tokens and entry.place is not None:
+            by_place[entry.place] += tokens
     if window is not None:
         notes = (*window.notes, *notes)
         rows = (*[row.own() for row in window.rows], *rows)
         constants += window.constants
         total += window.cost
+        by_place["history"] += window.tokens
+    entries = (*rows, *own_rows)
     prompt, request = _joined(found, window, costs)
-    shown = {one.item.id for one in fitted.alive}
+    shown: set[str] = set()
+    exchange: str | None = None
+    for one in fitted.alive:
+        shown.add(one.item.id)
+        if one.place == "request":
+            exchange = one.item.turn
     own = 0
     for item, tokens in found.items.items():
         if item not in shown:
             own += tokens
-    entries = (*rows, *_entries(plan, found))
-    by_place = dict.fromkeys(_PLACES, 0)
-    for entry in entries:
-        tokens = entry.tokens
-        if tokens and entry.place is not None:
-            by_place[entry.place] += tokens
-    asked = [one for one in plan.candidates if one.place == "request"]
     manifest = Manifest(
         turn=_turn_id(plan, entries, total),
         at=plan.now.isoformat(),
@@ -53,7 +59,7 @@ def report(fitted: Fitted, costs: Costs) -> tuple[Prompt, dict[str, Any], Manife
         intent=None if plan.intent is None else plan.intent.name,
         tenant=plan.tenant,
         session=plan.session,
-        exchange=asked[0].item.turn if asked else None,
+        exchange=exchange,
         entries=entries,
         totals=Totals(
             **by_place,
@@ -121,22 +127,24 @@ def _entries(plan: Plan, found: Weighed) -> list[Entry]:
     dropped, reasons = plan.dropped, plan.reasons
     rows: list[Entry] = []
     for one in plan.candidates:
-        item, facts, place, score = one.item, one.facts, one.place, one.score
-        tokens = 0
+        item, facts, place, state, score = one.item, one.facts, one.place, one.state, one.score
+        item_id = item.id
+        tokens = size = 0
         params: dict[str, Any]
-        out = dropped.get(item.id)
-        if out is not None:
-            state: State = "excluded"
-            reason, params, score = reasons.get(item.id, "over_budget"), out, None
-        elif one.state is None or one.state == "truncated":
-            tokens = items.get(item.id, 0)
+        if dropped and item_id in dropped:
+            # The score is among its parameters.
+            state, reason, params, score = "excluded", reasons.get(item_id, "over_budget"), dropped[item_id], None
+            size = params.get("size", 0)
+        elif state is None or state == "truncated":
+            tokens = items.get(item_id, 0)
             params = {**one.params}
-            state = one.state or "included"
-            reason = one.state or ("required" if one.required else one.reason)
-            if item.id in repeats:
-                params["same_as"] = repeats[item.id]
+            reason = state or ("required" if one.required else one.reason)
+            state = state or "included"
+            if repeats and item_id in repeats:
+                params["same_as"] = repeats[item_id]
         else:
-            state, reason, params = one.state, one.reason, {**one.params}
+            reason, params = one.reason, {**one.params}
+            size = params.get("size", 0)
         if score is not None:
             params["score"] = score
         if facts.slots:
@@ -144,13 +152,13 @@ def _entries(plan: Plan, found: Weighed) -> list[Entry]:
         rows.append(
             Entry(
                 source=item.source,
-                item=item.id,
+                item=item_id,
                 type=facts.type,
                 version=item.version,
                 key=item.key,
                 observed_at=facts.observed,
                 tokens=tokens,
-                size=0 if tokens else params.get("size", 0),
+                size=size,
                 state=state,
                 reason=reason,
                 params=params,

@@ -17,8 +17,14 @@ from rung.records.item import body
 def settle(plan: Plan) -> Plan:
     """Decide among candidates of the context block that say the same, or say one thing differently."""
     plan = _yield_to_results(plan)
-    context = [one for one in plan.candidates if one.state is None and one.place == "context"]
-    summaries = [one for one in plan.candidates if one.state is None and one.place == "summary"]
+    context: list[Candidate] = []
+    summaries: list[Candidate] = []
+    for one in plan.candidates:
+        if one.state is None:
+            if one.place == "context":
+                context.append(one)
+            elif one.place == "summary":
+                summaries.append(one)
     if len(summaries) < 2 and not (context and _anything_to_settle(context)):
         return plan
     decided = {one.item.id: one for one in plan.candidates}
