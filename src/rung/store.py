@@ -280,15 +280,17 @@ class ContextStore:
         if not fields.keys() <= _FIELDS:
             unknown = [name for name in fields if name not in _FIELDS]
             raise InputError(f"an item has no field {names(unknown)} (one of {names(_FIELDS, 24)})", field=unknown[0])
-        if isinstance(content, FilledTemplate) or is_tstring(content):
-            return self._bound(type, content, source)
         before_seal = False
-        fields["parts"] = tuple(fields.get("parts", ()))
-        if isinstance(content, Template):
-            before_seal = self._sealed_at is not None and born(content) < self._sealed_at
-            if content.slots:
-                fields["attrs"] = {**(fields.get("attrs") or {}), "slots": " ".join(content.slots)}
-            content = content.text
+        if not isinstance(content, str):
+            if isinstance(content, FilledTemplate) or is_tstring(content):
+                return self._bound(type, content, source)
+            if isinstance(content, Template):
+                before_seal = self._sealed_at is not None and born(content) < self._sealed_at
+                if content.slots:
+                    fields["attrs"] = {**(fields.get("attrs") or {}), "slots": " ".join(content.slots)}
+                content = content.text
+        if "parts" in fields:
+            fields["parts"] = tuple(fields["parts"])
         draft = Draft(type=type, content=content, source=source, **fields)
         provenance = DIRECT
         if endorsement is not None or before_seal:
