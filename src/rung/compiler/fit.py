@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,7 +17,7 @@ from rung.compiler.history import chosen, exchanges
 from rung.compiler.keep import Shape
 from rung.compiler.layout import context_message, prompt_of, quoted
 from rung.compiler.past import Earlier, Window
-from rung.compiler.plan import Candidate, Plan
+from rung.compiler.plan import Candidate, Left, Plan
 from rung.compiler.results import is_result, shorten
 from rung.compiler.summaries import is_of_session, until
 from rung.compiler.truncate import truncate
@@ -74,7 +75,7 @@ def fit(plan: Plan, costs: Costs) -> Fitted:
         room -= overhead
         first = most_valuable(optional, sizes, room) if plan.select == "value" else frozenset[int]()
         left = _fit_context(state, optional, sizes, room, costs, _used_by_source(few, costs), first)
-        plan = plan.with_(plan.candidates, dropped=left.params, reasons=left.reasons)
+        plan = plan.with_(plan.candidates, left=left)
     if state:
         plan = plan.with_(tuple([state.get(one.item.id, one) for one in plan.candidates]))
     return _settle_total(plan, costs, required)
@@ -292,13 +293,6 @@ def _fit_history(history: Sequence[Candidate], costs: Costs, state: dict[str, Ca
     return sum(exchange.tokens for number, exchange in enumerate(past) if number in kept)
 
 
-class _Left(NamedTuple):
-    """What the fit left out: parameters by item, and the reason where it is not `over_budget`."""
-
-    params: dict[str, dict[str, Any]]
-    reasons: dict[str, str]
-
-
 def _fit_context(
     state: dict[str, Candidate],
     optional: Sequence[Candidate],
@@ -307,26 +301,24 @@ def _fit_context(
     costs: Costs,
     used: dict[str, int],
     first: Set[int],
-) -> _Left:
+) -> Left:
     """Fill the room by rank, those numbered in `first` before others of their priority."""
-    out = _Left({}, {})
-    dropped, reasons = out
+    out: dict[int, tuple[str, dict[str, Any]]] = {}
     taken: dict[str, int] = {}
     sources = {one.item.source: one.facts.rules for one in optional}
     pledged = _pledged(sources, used)
     # Where no source has a rule of its own, nothing fits any more once the smallest does not.
     smallest = min(sizes) if not pledged and not any(map(_has_limits, sources.values())) else 0
-    decided: set[int] = set()
+    rest = dict(zip(map(_order, optional), sizes, strict=True))
     for place in _by_rank(optional, first, whole=not smallest or len(optional) < _FEW):
         if room < smallest:
             break
-        decided.add(place)
         one, size = optional[place], sizes[place]
-        source, rules, score = one.item.source, one.facts.rules, one.score
+        del rest[one.order]
+        source, rules = one.item.source, one.facts.rules
         limit, cap = rules.limit, rules.max_tokens
         if limit is not None and taken.get(source, 0) >= limit:
-            dropped[one.item.id] = _with_score({"limit": limit}, score)
-            reasons[one.item.id] = "over_limit"
+            out[one.order] = "over_limit", {"limit": limit}
             continue
         left = room if cap is None else min(room, cap - used.get(source, 0))
         if pledged:
@@ -337,24 +329,16 @@ def _fit_context(
                 state[one.item.id] = shorter
                 size = costs.block(quoted(shorter))
         if size > left:
-            dropped[one.item.id] = _with_score({"size": size, "left": left if left > 0 else 0}, score)
-            if cap is not None and size > cap - used.get(source, 0):
-                reasons[one.item.id] = "source_cap"
+            capped = cap is not None and size > cap - used.get(source, 0)
+            reason = "source_cap" if capped else "over_budget"
+            out[one.order] = reason, {"size": size, "left": left if left > 0 else 0}
             continue
         room -= size
         used[source] = used.get(source, 0) + size
         taken[source] = taken.get(source, 0) + 1
         if source in pledged:
             pledged[source] = max(0, pledged[source] - size)
-    if len(decided) < len(optional):
-        left = room if room > 0 else 0
-        for place, (one, size) in enumerate(zip(optional, sizes, strict=True)):
-            if place in decided:
-                continue
-            score = one.score
-            params = {"size": size, "left": left} if score is None else {"size": size, "left": left, "score": score}
-            dropped[one.item.id] = params
-    return out
+    return Left(looked=out, rest=rest, room=max(room, 0))
 
 
 def _by_rank(optional: Sequence[Candidate], first: Set[int], *, whole: bool) -> Iterator[int]:
@@ -370,16 +354,11 @@ def _by_rank(optional: Sequence[Candidate], first: Set[int], *, whole: bool) -> 
         yield bisect_left(optional, heappop(ranks)[-1], key=_order)
 
 
-def _order(one: Candidate) -> int:
-    return one.order
+_order = attrgetter("order")
 
 
 def _has_limits(rules: SourcePolicy) -> bool:
     return rules.limit is not None or rules.max_tokens is not None or rules.truncation != "none"
-
-
-def _with_score(params: dict[str, Any], score: float | None) -> dict[str, Any]:
-    return params if score is None else {**params, "score": score}
 
 
 def _pledged(sources: Mapping[str, SourcePolicy], used: Mapping[str, int]) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import msgspec
@@ -17,23 +16,20 @@ def label(plan: Plan) -> Plan:
     names = [one.facts.label for one in shown]
     if len(set(names)) == len(names):
         return plan
-    counts = Counter(names)
-    groups: dict[str, list[Candidate]] = {}
-    for one in shown:
-        if counts[one.facts.label] > 1:
-            groups.setdefault(one.facts.label, []).append(one)
-    suffixed: dict[str, str] = {}
+    seen: set[str] = set()
+    again: set[str] = set()
+    for name in names:
+        (again if name in seen else seen).add(name)
+    groups: dict[str, list[int]] = {}
+    for number, one in enumerate(plan.candidates):
+        if one.facts.label in again and one.state is None and one.place in ("context", "summary"):
+            groups.setdefault(one.facts.label, []).append(number)
+    out = list(plan.candidates)
     for name, same in groups.items():
-        for number, one in enumerate(sorted(same, key=canonical)[1:], start=2):
-            suffixed[one.item.id] = f"{name}-{number}"
-    return plan.with_(
-        tuple(
-            [
-                msgspec.structs.replace(one, label=suffixed[one.item.id]) if one.item.id in suffixed else one
-                for one in plan.candidates
-            ]
-        )
-    )
+        later = sorted(same, key=lambda number: canonical(out[number]))[1:]
+        for number, place in enumerate(later, start=2):
+            out[place] = msgspec.structs.replace(out[place], label=f"{name}-{number}")
+    return plan.with_(tuple(out))
 
 
 MEMORY_GROUPS = {

@@ -68,6 +68,20 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return msgspec.structs.replace(self, state=state, reason=reason, params=params)
 
 
+class Left(msgspec.Struct, frozen=True, kw_only=True):
+    """What the fit left out, by the order of the candidates.
+
+    Attributes:
+        looked: of those that it looked at the reason and its parameters.
+        rest: the tokens of those that it did not look at, because not even the smallest had room any more.
+        room: the tokens that were left then.
+    """
+
+    looked: Mapping[int, tuple[str, dict[str, Any]]]
+    rest: Mapping[int, int]
+    room: int
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a turn is decided from.
 
@@ -76,8 +90,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         both: show an item and the one promoted from it.
         past: the session's earlier exchanges, where the history is read from the session.
         window: the part of them that is sent, where it is taken as it was rendered.
-        dropped: params of what the fit left out, by item; its score is among them.
-        reasons: why it did, where that is not `over_budget`.
+        left: what the fit left out.
         rows: manifest rows of what never became a candidate: sources not fetched, failed.
     """
 
@@ -108,17 +121,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     conflicts: tuple[Conflict, ...] = ()
     rows: tuple[Entry, ...] = ()
     notes: tuple[str, ...] = ()
-    dropped: Mapping[str, dict[str, Any]] = {}
-    reasons: Mapping[str, str] = {}
+    left: Left | None = None
 
     def alive(self) -> list[Candidate]:
         """The candidates that are still in, in their order."""
-        dropped = self.dropped
-        return [
-            one
-            for one in self.candidates
-            if (one.state is None or one.state == "truncated") and one.item.id not in dropped
-        ]
+        found = [one for one in self.candidates if one.state is None or one.state == "truncated"]
+        if self.left is None:
+            return found
+        looked, rest = self.left.looked, self.left.rest
+        return [one for one in found if one.order not in rest and one.order not in looked]
 
     def with_(self, candidates: tuple[Candidate, ...], **more: Any) -> Plan:
         """The plan with other candidates."""

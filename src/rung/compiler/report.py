@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain
 from operator import attrgetter
@@ -124,16 +124,23 @@ def _turn_id(plan: Plan, entries: Sequence[Entry], total: int) -> str:
 
 def _entries(plan: Plan, found: Weighed) -> list[Entry]:
     items, repeats = found.items, found.repeats
-    dropped, reasons = plan.dropped, plan.reasons
+    looked: Mapping[int, tuple[str, dict[str, Any]]] = {}
+    rest: Mapping[int, int] = {}
+    room = 0
+    if plan.left is not None:
+        looked, rest, room = plan.left.looked, plan.left.rest, plan.left.room
     rows: list[Entry] = []
     for one in plan.candidates:
         item, facts, place, state, score = one.item, one.facts, one.place, one.state, one.score
         item_id = item.id
         tokens = size = 0
         params: dict[str, Any]
-        if dropped and item_id in dropped:
-            # The score is among its parameters.
-            state, reason, params, score = "excluded", reasons.get(item_id, "over_budget"), dropped[item_id], None
+        unlooked = rest.get(one.order)
+        if unlooked is not None:
+            size = unlooked
+            state, reason, params = "excluded", "over_budget", {"size": size, "left": room}
+        elif one.order in looked:
+            state, (reason, params) = "excluded", looked[one.order]
             size = params.get("size", 0)
         elif state is None or state == "truncated":
             tokens = items.get(item_id, 0)
