@@ -91,7 +91,7 @@ class Costs:
         self._lines: dict[str | None, _Part] = {}
         self._characters = 0
         self._beside: tuple[Prompt, _Part] | None = None
-        self._held: tuple[object, int] | None = None
+        self._held: dict[str, tuple[object, int]] = {}
 
     def block(self, block: Block) -> int:
         """What a quoted block adds to the context message."""
@@ -101,11 +101,11 @@ class Costs:
         """The tokens of the whole request."""
         return self.weigh(prompt).total
 
-    def once(self, about: object, prompt: Callable[[], Prompt]) -> int:
-        """The tokens of a prompt that is the same in most turns; asked for when what it is `about` has changed."""
-        held = self._held
+    def once(self, name: str, about: object, tokens: Callable[[], int]) -> int:
+        """Tokens that are the same in most turns; counted anew when what they are `about` has changed."""
+        held = self._held.get(name)
         if held is None or held[0] != about:
-            held = self._held = (about, self.prompt(prompt()))
+            held = self._held[name] = (about, tokens())
         return held[1]
 
     def messages(self, messages: Sequence[Message]) -> int:

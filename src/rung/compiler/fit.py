@@ -114,7 +114,8 @@ def _has_required_context(few: Sequence[Candidate]) -> bool:
 
 def _context_overhead(costs: Costs, optional: Sequence[Candidate]) -> int:
     first = optional[0]
-    return costs.messages((context_message([first]),)) - costs.block(quoted(first))
+    block = quoted(first)
+    return costs.once("context", block, lambda: costs.messages((context_message([first]),)) - costs.block(block))
 
 
 def _used_by_source(few: Sequence[Candidate], costs: Costs) -> dict[str, int]:
@@ -220,7 +221,7 @@ def _history_shape(plan: Plan, few: Sequence[Candidate], costs: Costs, room: int
     """
     fixed = tuple([one for one in few if one.state is None and (one.place == "instructions" or one.owners)])
     about = (fixed, plan.tools, plan.response_schema, plan.cache)
-    stable = max(1, plan.available - costs.once(about, lambda: prompt_of(plan, fixed)))
+    stable = max(1, plan.available - costs.once("stable", about, lambda: costs.prompt(prompt_of(plan, fixed))))
     if plan.history_tokens is not None:
         stable = max(1, min(stable, plan.history_tokens))
     step = max(1, stable // 8)
