@@ -61,17 +61,16 @@ class Invalidations:
     def among(self, items: Sequence[ContextItem[Any]], tenants: Tenants, *, read: bool = True) -> dict[str, str]:
         """The items that an event has invalidated since they were seen, with its reason; without `read`, as far as
         the events are known."""
+        out: dict[str, str] = {}
         with self._lock:
-            known = [self._caught_up(tenant) if read else self._known(tenant) for tenant in tenants]
-            out: dict[str, str] = {}
-            for events in known:
-                if not events.cursor:
-                    continue
-                for item in items:
-                    event = events.about(item)
-                    if event is not None:
-                        out[item.id] = event.reason
-            return out
+            for tenant in tenants:
+                known = self._caught_up(tenant) if read else self._known(tenant)
+                if known.cursor:
+                    for item in items:
+                        event = known.about(item)
+                        if event is not None:
+                            out[item.id] = event.reason
+        return out
 
     def erased(self, tenants: Tenants) -> tuple[Sequence[str], ...]:
         """Of each tenant the items that were erased, in the order of their events. They only grow."""

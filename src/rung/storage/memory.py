@@ -342,6 +342,7 @@ class MemoryBackend:
         self.by_id: dict[str, int] = {}
         self.log_number = 0
         self.event_number = 0
+        self._revoked = False
         self._shelves: dict[str | None, _Shelf] = {}
         self._busy_timeout = busy_timeout
         self._cache = ItemCache(cache)
@@ -409,6 +410,7 @@ class MemoryBackend:
             shelf.documents |= tx.documents
         if tx.revoked:
             shelf.revoked = tx.revoked | shelf.revoked
+            self._revoked = True
         if tx.events:
             shelf.events += tx.events
             self.event_number += len(tx.events)
@@ -633,6 +635,8 @@ class MemoryBackend:
 
     def revoked(self, ids: Sequence[str], tenants: Tenants) -> dict[str, str]:
         found: dict[str, str] = {}
+        if not self._revoked:
+            return found
         with self._state:
             for shelf in self.shelves(tenants):
                 if shelf.revoked:
