@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -190,6 +191,7 @@ def _passed(
 
 
 _COSTS: dict[tuple[object, ...], Costs] = {}
+_COSTS_LOCK = threading.Lock()
 _MOST_COSTS = 64
 
 
@@ -206,9 +208,10 @@ def _costs(options: Options) -> Costs:
     if costs is None:
         counter = tokenizer_for(tokenizer) if isinstance(tokenizer, str) else tokenizer
         costs = costs_for(target_of(options.target, invisible=options.invisible), counter, framing)
-        while len(_COSTS) >= _MOST_COSTS:
-            _COSTS.pop(next(iter(_COSTS)), None)
-        _COSTS[key] = costs
+        with _COSTS_LOCK:
+            while len(_COSTS) >= _MOST_COSTS:
+                del _COSTS[next(iter(_COSTS))]
+            costs = _COSTS.setdefault(key, costs)
     return costs
 
 
