@@ -18,7 +18,6 @@ _PICTURE = (
 )
 # Scripts in which U+200C and U+200D change the shape of letters (Unicode Core Specification, 9.2 and 12).
 _JOINING = "\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u18af\ua840-\ua87f\U00011000-\U000118ff"
-_SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _HIDDEN = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
     "\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff" + "\ufe00-\ufe0f"

@@ -46,10 +46,6 @@ class Module:
     attributes: dict[str, dict[str, Value]] = field(default_factory=dict[str, dict[str, Value]])
     hits: dict[tuple[object, ...], Hit] = field(default_factory=dict[tuple[object, ...], Hit])
 
-    @property
-    def knows_rung(self) -> bool:
-        return any(name == "rung" or name.startswith("rung.") for name in self.imports.values())
-
 
 class Layer:
     """Variables in a branch: writes stay here, reads fall through. Copying nothing keeps the work linear."""

@@ -66,10 +66,6 @@ class Shelf(msgspec.Struct, frozen=True, kw_only=True):
             item_id = self.later[item_id]
         return out
 
-    def replaced_by(self, item_id: str) -> list[str]:
-        """All that a memory stands in the place of."""
-        return [older for older, newer in self.last.items() if newer == item_id]
-
 
 def recency(item: ContextItem[Any]) -> tuple[Any, ...]:
     """Its place in time. A clock that runs ahead makes nothing later than the moment it came in."""
