@@ -11,6 +11,7 @@ import pytest
 from tests.engine.agents import ACME, agent, compiles, order_lookup, sent
 
 from rung import (
+    BudgetError,
     ContextStore,
     Draft,
     Evidence,
@@ -85,6 +86,25 @@ async def test_case_d_tenant_01_another_persons_memory_is_never_returned() -> No
     engine = agent("I do not know.", store=store, sources=[CallableSource("memory", everything, Memory)])
     await engine.run("What is my cat called?", session="s2", principal=Principal(tenant="acme", subject="uid2"))
     assert "Nova" not in str(sent(engine)[-1])
+
+
+async def test_components_take_no_more_than_the_policys_caps(tmp_path: Any) -> None:
+    def passages(_: Fetch) -> list[Draft]:
+        return [Draft(type=Evidence, content=f"Passage {n}. " + "word " * 20, key=f"p{n}") for n in range(20)]
+
+    (tmp_path / "policy.toml").write_text("[budget]\nknowledge = 150\n")
+    store = ContextStore(load_policy(tmp_path / "policy.toml"))
+    outcome = await agent("ok", store=store, sources=[CallableSource("kb", passages)]).run(
+        "?", session="s", principal=ACME
+    )
+    rows = [row for row in outcome.manifests[0].entries if row.source == "kb"]
+    assert 100 < sum(row.tokens for row in rows) <= 150
+    assert {row.reason for row in rows if not row.tokens} == {"component_cap"}
+
+    (tmp_path / "policy.toml").write_text("[budget]\nsystem = 3\n")
+    small = agent("ok", store=ContextStore(load_policy(tmp_path / "policy.toml")))
+    with pytest.raises(BudgetError, match=r"raise budget\.system"):
+        await small.run("?", session="s", principal=ACME)
 
 
 async def test_a_source_that_returns_another_tenants_item_is_left_out_and_reported() -> None:

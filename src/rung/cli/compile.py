@@ -143,6 +143,7 @@ async def _turn(
         budget=budget,
         target=target,
         tokenizer=found.agent.tokenizer,
+        caps=found.policy.budget.caps(),
         history_tokens=found.policy.budget.history,
     )
 

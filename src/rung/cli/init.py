@@ -34,6 +34,10 @@ input = 6000                 # tokens of the whole request, framing included
 # window = 128000            # with it, input is at most window - reserve_output
 # reserve_output = 1000
 history = 8000
+# system = 2000              # of the instructions; more of them fail the turn
+# knowledge = 3000           # of evidence, whatever its source
+# memory = 1000
+# tools = 4000               # of the schemas of tools
 
 # Each source: where it comes from (kind, path) and how it is treated.
 [sources.knowledge]

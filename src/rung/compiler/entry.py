@@ -16,7 +16,7 @@ from rung.compiler.admit import admit, refresh
 from rung.compiler.candidates import CandidateCache, candidates
 from rung.compiler.counting import Costs, costs_for
 from rung.compiler.facts import is_talk
-from rung.compiler.fit import fit
+from rung.compiler.fit import COMPONENTS, fit
 from rung.compiler.labels import label
 from rung.compiler.manifest import Entry
 from rung.compiler.past import Earlier, Past
@@ -28,7 +28,7 @@ from rung.compiler.settle import settle
 from rung.compiler.summaries import carried, is_of_session, session_summary
 from rung.compiler.turn import Turn
 from rung.compiler.verify import verify
-from rung.errors import InputError, kind
+from rung.errors import InputError, kind, names
 from rung.ledger.ledger import Ledger
 from rung.ledger.reach import Reach
 from rung.policy.rules import HistoryRule, PolicySet, TurnIntent
@@ -66,6 +66,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         both: show an item and the one promoted from it.
         select: `greedy` takes what ranks highest and fits; `value` maximises the sum of scores within a priority.
         cache: mark the stable parts of the prompt for the provider's cache, where the provider wants marks.
+        caps: the most tokens of a component: `system` (instructions and policies; more of them fail the turn),
+            `knowledge` (evidence) and `memory`, for example `policy.budget.caps()`.
         history_tokens: the most that the history takes.
         history_rule: how the history is cut; None: the policy's.
         verify: `full` counts the finished request anew.
@@ -92,6 +94,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     both: bool = False
     select: Literal["greedy", "value"] = "greedy"
     cache: bool = True
+    caps: Mapping[str, int] = {}
     history_tokens: int | None = None
     history_rule: HistoryRule | None = None
     verify: Literal["fast", "full"] | None = None
@@ -260,6 +263,7 @@ def _plan(
         invalidated=ledger.invalidated(items, reach, read=past is None),
         revoked=ledger.revoked([item.id for item in items], reach),
         both=options.both,
+        caps=_caps(options.caps),
         select=options.select,
         cache=options.cache,
         history_tokens=options.history_tokens,
@@ -267,6 +271,18 @@ def _plan(
         past=past,
         rows=options.rows,
     )
+
+
+def _caps(given: Mapping[str, int]) -> Mapping[str, int]:
+    for name, tokens in given.items():
+        if name not in COMPONENTS:
+            raise InputError(f"`caps` names `{name}`, which is no component (one of {names(COMPONENTS)})", field="caps")
+        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(
+                f"`caps` gives `{name}` a value of kind {kind(tokens)} or below 0 (give tokens as a whole number)",
+                field="caps",
+            )
+    return given
 
 
 def _schema_text(schema: object) -> str:

@@ -30,6 +30,11 @@ HISTORY_SHARE = 0.6
 """Of what is left beside the required parts, the most that history takes while context competes with it."""
 
 
+COMPONENTS = ("system", "knowledge", "memory")
+"""What can have a cap of its own in a turn, beside the history and the tools."""
+
+_OF_TYPE = {"evidence": "knowledge", "memory": "memory"}
+
 _FEW = 512
 """Fewer candidates than this are sorted, although not all of them may be looked at."""
 
@@ -52,6 +57,7 @@ def fit(plan: Plan, costs: Costs) -> Fitted:
     # Nearly all candidates are passages that may come in; what is said of the others is asked of these few.
     few = [one for one in plan.candidates if one.required or one.place != "context"]
     required = _required(plan, few, costs, state)
+    _require_system(plan, required)
     room = plan.available - _fit_summaries(plan, few, costs, state, required.weighed.total)
     optional = [one for one in plan.candidates if one.state is None and one.place == "context" and not one.required]
     mark = costs.mark
@@ -74,7 +80,9 @@ def fit(plan: Plan, costs: Costs) -> Fitted:
     if optional:
         room -= overhead
         first = most_valuable(optional, sizes, room) if plan.select == "value" else frozenset[int]()
-        left = _fit_context(state, optional, sizes, room, costs, _used_by_source(few, costs), first)
+        used = _used([state.get(one.item.id, one) for one in few], costs)
+        caps = {name: cap - used.by_component.get(name, 0) for name, cap in plan.caps.items()}
+        left = _fit_context(state, optional, sizes, room, costs, used.by_source, caps, first)
         plan = plan.with_(plan.candidates, left=left)
     if state:
         plan = plan.with_(tuple([state.get(one.item.id, one) for one in plan.candidates]))
@@ -118,11 +126,20 @@ def _context_overhead(costs: Costs, optional: Sequence[Candidate]) -> int:
     return costs.once("context", block, lambda: costs.messages((context_message([first]),)) - costs.block(block))
 
 
-def _used_by_source(few: Sequence[Candidate], costs: Costs) -> dict[str, int]:
-    used: dict[str, int] = {}
+class _Used(NamedTuple):
+    """The tokens that required items of the context block take."""
+
+    by_source: dict[str, int]
+    by_component: dict[str, int]
+
+
+def _used(few: Sequence[Candidate], costs: Costs) -> _Used:
+    used = _Used({}, {})
     for one in few:
-        if one.required and one.state is None and one.place == "context" and not one.owners:
-            used[one.item.source] = used.get(one.item.source, 0) + costs.block(quoted(one))
+        if one.required and one.alive and one.place == "context" and not one.owners:
+            size, source, component = costs.block(quoted(one)), one.item.source, _OF_TYPE.get(one.facts.type, "")
+            used.by_source[source] = used.by_source.get(source, 0) + size
+            used.by_component[component] = used.by_component.get(component, 0) + size
     return used
 
 
@@ -159,6 +176,24 @@ def _required(plan: Plan, few: Sequence[Candidate], costs: Costs, state: dict[st
         budget=plan.available,
         shortfall=total - plan.available,
     )
+
+
+def _require_system(plan: Plan, required: _Required) -> None:
+    """BudgetError where the instructions and policies take more than their cap."""
+    cap = plan.caps.get("system")
+    if cap is None:
+        return
+    items = required.weighed.items
+    sizes = [(one.item, items.get(one.item.id, 0)) for one in required.shown if one.place == "instructions"]
+    total = sum([size for _, size in sizes])
+    if total > cap:
+        told = names(f"{item.source}/{item.id} {size}" for item, size in sizes)
+        raise BudgetError(
+            f"the instructions need {total} tokens, their cap is {cap}: {told} (shorten them, or raise budget.system)",
+            required=tuple((item.id, size) for item, size in sizes),
+            budget=cap,
+            shortfall=total - cap,
+        )
 
 
 def _sizes(plan: Plan, shown: Sequence[Candidate], costs: Costs) -> list[tuple[str, int]]:
@@ -301,15 +336,20 @@ def _fit_context(
     room: int,
     costs: Costs,
     used: dict[str, int],
+    caps: dict[str, int],
     first: Set[int],
 ) -> Left:
-    """Fill the room by rank, those numbered in `first` before others of their priority."""
+    """Fill the room by rank, those numbered in `first` before others of their priority.
+
+    `used` is what required items of each source take already, `caps` what is left of each component's cap.
+    """
     out: dict[int, tuple[str, dict[str, Any]]] = {}
     taken: dict[str, int] = {}
     sources = {one.item.source: one.facts.rules for one in optional}
     pledged = _pledged(sources, used)
     # Where no source has a rule of its own, nothing fits any more once the smallest does not.
-    smallest = min(sizes) if not pledged and not any(map(_has_limits, sources.values())) else 0
+    limited = bool(pledged or caps) or any(map(_has_limits, sources.values()))
+    smallest = 0 if limited else min(sizes)
     rest = dict(zip(map(_order, optional), sizes, strict=True))
     for place in _by_rank(optional, first, whole=not smallest or len(optional) < _FEW):
         if room < smallest:
@@ -322,6 +362,9 @@ def _fit_context(
             out[one.order] = "over_limit", {"limit": limit}
             continue
         left = room if cap is None else min(room, cap - used.get(source, 0))
+        component = _OF_TYPE.get(one.facts.type, "")
+        share = caps.get(component, room)
+        left = min(left, share)
         if pledged:
             left = min(left, room - sum([pledge for name, pledge in pledged.items() if name != source]))
         if size > left and rules.truncation != "none":
@@ -330,12 +373,19 @@ def _fit_context(
                 state[one.item.id] = shorter
                 size = costs.block(quoted(shorter))
         if size > left:
-            capped = cap is not None and size > cap - used.get(source, 0)
-            reason = "source_cap" if capped else "over_budget"
-            out[one.order] = reason, {"size": size, "left": left if left > 0 else 0}
+            params: dict[str, Any] = {"size": size, "left": left if left > 0 else 0}
+            if cap is not None and size > cap - used.get(source, 0):
+                reason = "source_cap"
+            elif size > share and share < room:
+                reason, params["component"] = "component_cap", component
+            else:
+                reason = "over_budget"
+            out[one.order] = reason, params
             continue
         room -= size
         used[source] = used.get(source, 0) + size
+        if component in caps:
+            caps[component] -= size
         taken[source] = taken.get(source, 0) + 1
         if source in pledged:
             pledged[source] = max(0, pledged[source] - size)

@@ -17,6 +17,7 @@ REASONS: Mapping[str, str] = {
     "history": "a recent exchange",
     "over_budget": "it does not fit what is left of the turn's budget",
     "source_cap": "it does not fit its source's cap",
+    "component_cap": "it does not fit the cap of knowledge, or of memory",
     "truncated": "shortened by its source's rule",
     "below_score": "its score is below the source's minimum",
     "over_limit": "its source sent more candidates than its limit",
@@ -284,6 +285,8 @@ def _left_out(manifest: Manifest) -> list[str]:
 def _setting(source: str, reasons: Mapping[str, int]) -> str:
     if "source_cap" in reasons:
         return f" (raise sources.{source}.max_tokens)"
+    if "component_cap" in reasons:
+        return " (raise budget.knowledge or budget.memory)"
     if "over_budget" in reasons:
         return " (raise the budget or the source's priority)"
     if "over_limit" in reasons:

@@ -88,6 +88,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         budget: tokens asked for; `available` is what the request may take after the reserve.
         both: show an item and the one promoted from it.
+        caps: the most tokens of a component: `system`, `knowledge`, `memory`.
         past: the session's earlier exchanges, where the history is read from the session.
         window: the part of them that is sent, where it is taken as it was rendered.
         left: what the fit left out.
@@ -112,6 +113,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     invalidated: Mapping[str, str] = {}
     revoked: Mapping[str, str] = {}
     both: bool = False
+    caps: Mapping[str, int] = {}
     select: Literal["greedy", "value"] = "greedy"
     cache: bool = True
     history_tokens: int | None = None

@@ -57,8 +57,8 @@ System = (
 """Instructions of each turn: a literal, a built prompt, registered items, or a function of the session's handle."""
 
 _COMPILED = frozenset(
-    {"budget", "reserve_output", "window", "tokenizer", "framing", "response_schema", "history_tokens", "history_rule",
-     "verify", "invisible", "both"}
+    {"budget", "reserve_output", "window", "tokenizer", "framing", "response_schema", "caps", "history_tokens",
+     "history_rule", "verify", "invisible", "both"}
 )  # fmt: skip
 
 
@@ -83,8 +83,8 @@ class ContextEngine:
         tool_timeout: seconds that a set of tools may take to say what it offers.
         record: keep each request's manifest, so that it can be asked about later.
         turn_ids: gives the ids of turns.
-        options: how turns are compiled: `budget`, `window`, `reserve_output`, `tokenizer`, `history_tokens`, … as in
-            `ContextStore.compile`.
+        options: how turns are compiled: `budget`, `window`, `reserve_output`, `tokenizer`, `caps`, `history_tokens`, …
+            as in `ContextStore.compile`; caps and `history_tokens` are the policy's where nothing is said.
 
     Raises:
         ConfigError: an unknown intent, two sources or sets of one name, a tool with an unknown freshness class.
@@ -137,6 +137,7 @@ class ContextEngine:
                 path=unknown[0],
             )
         self.compile_options = options
+        self.compile_options.setdefault("caps", store.policy.budget.caps())
         self.compile_options.setdefault("history_tokens", store.policy.budget.history)
         self._rules = self._registered(system)
         self._owned: list[Callable[[], None]] = []

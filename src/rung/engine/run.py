@@ -362,7 +362,7 @@ def _require(turn: Turn, item: ContextItem[Any]) -> None:
     if row is not None and row.state in ("included", "truncated"):
         return
     reason = "excluded" if row is None else row.reason
-    if row is not None and reason in ("over_budget", "source_cap"):
+    if row is not None and reason in ("over_budget", "source_cap", "component_cap"):
         raise BudgetError(
             f"the delegated work needs {row.size} tokens more than the turn has (raise the agent's budget)",
             required=((item.id, row.size),),

@@ -34,6 +34,7 @@ _STAGES: dict[str, Stage] = {
     "conflict": "settling",
     "over_budget": "budget",
     "source_cap": "budget",
+    "component_cap": "budget",
     "history_window": "budget",
 }
 

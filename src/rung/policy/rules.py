@@ -162,7 +162,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         input: the most that the whole request may take, framing and tools included.
         window: the model's context window; with it, input is at most window - reserve_output.
         reserve_output: kept for the reply.
-        system, knowledge, memory, history, tools: caps of the components.
+        system, knowledge, memory, history, tools: the most that each component takes where an engine or `rung compile`
+            compiles; `ContextStore.compile` takes them as `caps` and `history_tokens`.
     """
 
     input: Tokens = 6_000
@@ -173,6 +174,10 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     memory: Tokens = 1_000
     history: Tokens = 8_000
     tools: Tokens = 4_000
+
+    def caps(self) -> dict[str, int]:
+        """The caps of the components that are items, as `ContextStore.compile` takes them."""
+        return {"system": self.system, "knowledge": self.knowledge, "memory": self.memory}
 
     def available(self) -> int:
         """The tokens that the request may take: the smaller of `input` and window - reserve_output."""
