@@ -6,13 +6,16 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from rung.assembly import repair
 from rung.assembly.messages import Block, Message, Prompt
-from rung.assembly.repair import NO_OUTPUT, NO_RESULT, OMITTED
+from rung.assembly.repair import NO_OUTPUT, NO_RESULT, OMITTED, Healed
 from rung.assembly.targets import target
 from rung.assembly.validate import check
 from rung.errors import PairingError
-from rung.records.item import ToolCall
+from rung.records.item import Opaque, ToolCall
 
 STRUCTURED = ("openai-chat", "openai-responses", "anthropic")
 
@@ -215,3 +218,44 @@ def test_an_empty_request_is_kept_as_a_visible_one() -> None:
     request, codes = made("anthropic", message)
     assert content(request["messages"][0]) == ["(no text)"]
     assert codes == ["empty_request_filled"]
+
+
+TEXTS = st.sampled_from(["text", "", " ", "\n", " led", "/x"])
+IDS = st.sampled_from(["c1", "c2", "c3", "c 4", "x" * 70])
+MESSAGES = st.builds(
+    Message,
+    role=st.sampled_from(["user", "assistant", "assistant", "tool", "tool"]),
+    place=st.sampled_from(["history", "request"]),
+    blocks=st.lists(
+        st.builds(Block, item_id=st.none() | st.just("i"), type=st.just("user"), text=TEXTS), max_size=2
+    ).map(tuple),
+    calls=st.lists(st.builds(ToolCall, id=IDS, name=st.just("f")), max_size=2).map(tuple),
+    call_id=st.none() | IDS,
+    opaque=st.sampled_from([(), (), (), (Opaque(provider="openai", json='{"type":"reasoning"}'),)]),
+)
+
+
+def healed(messages: tuple[Message, ...], name: str) -> Healed | str:
+    try:
+        return repair.heal(Prompt(messages=messages), name)
+    except PairingError as problem:
+        return str(problem)
+
+
+@settings(max_examples=400, deadline=None)
+@given(messages=st.lists(MESSAGES, max_size=6).map(tuple), name=st.sampled_from([*STRUCTURED, "text"]))
+def test_what_is_passed_over_as_sound_is_sound(messages: tuple[Message, ...], name: str) -> None:
+    """Healing step by step changes nothing where the look beforehand says that there is nothing to heal."""
+    found = healed(messages, name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(repair, "_in_order", lambda *_: False)
+        assert healed(messages, name) == found
+
+
+def test_a_result_that_makes_calls_is_no_sound_one() -> None:
+    odd = Message(
+        role="tool", place="history", blocks=(Block(text="r"),), call_id="c1", calls=(ToolCall(id="c1", name="f"),)
+    )
+    assert [
+        one.code for one in target("text").heal(Prompt(messages=(user("q"), assistant("x", "c1"), odd))).repairs
+    ] == ["call_id_rewritten"]

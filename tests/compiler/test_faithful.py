@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rung import Assistant, ContextStore, Evidence, Memory, ToolCall, ToolOutput, Turn, User
+from rung import Assistant, ContextStore, Evidence, Memory, Template, ToolCall, ToolOutput, Turn, User
 from rung.compiler import fit
 from rung.compiler.entry import Options, compile_items
 from rung.compiler.keep import Shape
@@ -278,6 +278,7 @@ def test_a_turn_gives_away_nothing_that_a_later_one_is_made_of(view: ContextStor
     for message in turn.prompt.messages:
         for block in message.blocks:
             msgspec.structs.force_setattr(block, "text", "ALTERED")
+    msgspec.structs.force_setattr(turn.manifest.counter, "tokenizer", "ALTERED")
     again = view.compile([rules, passage], scores=scores, **options)
     assert (again.manifest.json(), str(again.request)) == before
     scores.clear()
@@ -315,3 +316,36 @@ def test_values_that_differ_in_a_sign_are_no_duplicates(view: ContextStore) -> N
     turn = view.compile([*items, view.user("What is the balance?")], budget=600)
     assert [turn.manifest.of(item.id).state for item in items] == ["included", "included"]  # type: ignore[union-attr]
     assert [conflict.key for conflict in turn.manifest.conflicts] == ["balance"]
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "anthropic", "text"])
+@pytest.mark.parametrize("budget", [500, 140])
+def test_what_was_said_may_fill_a_slot(view: ContextStore, target: str, budget: int) -> None:
+    """It stands in its exchange as far as that is sent, and in the slot; its tokens are counted once."""
+    for number in range(4):
+        view.user(f"Question {number} " + "word " * 10)
+        said = view.assistant(f"The answer was {number}.")
+    rules = view.instruct(Template("Use {doc} now.").fill(doc=said))
+    view.user("Go on.")
+    turn = view.compile([rules], history="session", budget=budget, target=target, verify="full")
+    assert str(turn.request).count("The answer was 3.") == 2
+    assert {row.reason for row in turn.manifest.entries if row.place == "context"} == {"required"}
+    assert ("Question 0" in str(turn.request)) == (budget == 500)
+
+
+def test_a_tokenizer_that_is_in_use_is_not_forgotten_for_others(view: ContextStore) -> None:
+    rules, counted = view.instruct("Answer."), list[str]()
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    hot = CallableTokenizer(count, name="hot", exact=True, additive_newline=True)
+    view.user("A question.")
+    view.assistant("An answer.")
+    view.user("And now?")
+    for _ in range(150):
+        view.compile([rules], budget=900, history="session", tokenizer=hot, verify="fast")
+        other = CallableTokenizer(len, name="other", exact=True)
+        view.compile([rules], budget=900, history="session", tokenizer=other, verify="fast")
+    assert len(counted) == len(set(counted)) < 20

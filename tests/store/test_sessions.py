@@ -9,7 +9,7 @@ import pytest
 from tests.store.conftest import Opener
 
 from rung import ContextStore, ContextTypeError, Draft, Media, ToolCall, ToolOutput, User
-from rung.errors import ConflictError, InputError
+from rung.errors import ConflictError, InputError, StoreError
 from rung.ledger.backend import Backend
 from rung.storage.maintenance import erase
 from rung.storage.memory import MemoryBackend
@@ -161,3 +161,21 @@ def test_a_revocation_names_the_turns_and_follows_them_on_request(store: Context
     assert not view.is_revoked(said)
     assert view.revoke(seen, reason="and what was said of it", through_turns=True) == [seen.id, said.id]
     assert view.is_revoked(said)
+
+
+def test_a_write_is_used_once() -> None:
+    """Entered again it would write again what it has written."""
+    backend = MemoryBackend({})
+    write = backend.write("acme")
+    with write as tx:
+        tx.next_seq("s", 3)
+    with pytest.raises(StoreError, match="another one"), write:
+        pass
+    with backend.write("acme") as tx:
+        assert tx.next_seq("s", 1) == 4
+
+
+@pytest.mark.parametrize("key", [5, 0, True, b"k"])
+def test_an_event_names_texts(store: ContextStore, key: Any) -> None:
+    with pytest.raises(InputError, match="`key` is of kind"):
+        store.invalidate(key=key)

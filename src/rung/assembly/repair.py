@@ -68,7 +68,8 @@ def heal(prompt: Prompt, target: str) -> Healed:
     Raises:
         PairingError: a second result for one call, or a result without an id that fits several calls.
     """
-    if target != "anthropic" and _in_order(prompt.messages, _CALL_ID[target]):
+    allowed = _CALL_ID.get(target)
+    if target != "anthropic" and allowed is not None and _in_order(prompt.messages, allowed):
         return Healed(prompt=prompt, repairs=())
     repairs: list[Repair] = []
     entries = _without_empty(prompt.messages, target, repairs)
@@ -96,7 +97,7 @@ def _in_order(messages: Sequence[Message], allowed: re.Pattern[str]) -> bool:
         if message.opaque or (silent and (not message.calls or message.role != "assistant")):
             return False
         if message.role == "tool":
-            if message.call_id is None or message.call_id not in due:
+            if message.call_id is None or message.call_id not in due or message.calls:
                 return False
             due.remove(message.call_id)
         elif due:

@@ -140,7 +140,7 @@ def _compile(
         items = ledger.get([item.id for item in stored], reach)
         return _compile(ledger, reach, items, msgspec.structs.replace(options, **changes), caches)
 
-    costs = _costs(options)
+    costs = _costs.of(options)
     if options.history == "items":
         return _passed(ledger, reach, stored, options, costs, caches, None, again)
     if reach.session is None:
@@ -193,29 +193,43 @@ def _passed(
     return Turn(request=request, manifest=manifest, _prompt=prompt, _again=again)
 
 
-_COSTS: dict[tuple[object, ...], Costs] = {}
-_COSTS_LOCK = threading.Lock()
-_MOST_COSTS = 64
+class _CostsCache:
+    """The costs of the targets, tokenizers and framings that are in use.
+
+    Two generations: what is used again moves to the new one; when that is full, the old one is dropped.
+    """
+
+    def __init__(self, limit: int = 64) -> None:
+        self._limit = max(1, limit // 2)
+        self._lock = threading.Lock()
+        self._new: dict[tuple[object, ...], Costs] = {}
+        self._old: dict[tuple[object, ...], Costs] = {}
+
+    def of(self, options: Options) -> Costs:
+        tokenizer, framing = options.tokenizer, options.framing
+        # A tokenizer or framing of any kind is known by its identity; the costs hold them, so it is used by no other.
+        key = (
+            options.target,
+            options.invisible,
+            tokenizer if isinstance(tokenizer, str) else id(tokenizer),
+            None if framing is None else id(framing),
+        )
+        return self._new.get(key) or self._kept(key, self._old.get(key) or _made_costs(options))
+
+    def _kept(self, key: tuple[object, ...], costs: Costs) -> Costs:
+        with self._lock:
+            if len(self._new) >= self._limit:
+                self._old, self._new = self._new, {}
+            return self._new.setdefault(key, costs)
 
 
-def _costs(options: Options) -> Costs:
-    tokenizer, framing = options.tokenizer, options.framing
-    # A tokenizer or framing of any kind is known by its identity; the costs hold them, so it is used by no other.
-    key = (
-        options.target,
-        options.invisible,
-        tokenizer if isinstance(tokenizer, str) else id(tokenizer),
-        None if framing is None else id(framing),
-    )
-    costs = _COSTS.get(key)
-    if costs is None:
-        counter = tokenizer_for(tokenizer) if isinstance(tokenizer, str) else tokenizer
-        costs = costs_for(target_of(options.target, invisible=options.invisible), counter, framing)
-        with _COSTS_LOCK:
-            while len(_COSTS) >= _MOST_COSTS:
-                del _COSTS[next(iter(_COSTS))]
-            costs = _COSTS.setdefault(key, costs)
-    return costs
+_costs = _CostsCache()
+
+
+def _made_costs(options: Options) -> Costs:
+    tokenizer = options.tokenizer
+    counter = tokenizer_for(tokenizer) if isinstance(tokenizer, str) else tokenizer
+    return costs_for(target_of(options.target, invisible=options.invisible), counter, options.framing)
 
 
 def _plan(

@@ -72,11 +72,13 @@ def fit(plan: Plan, costs: Costs) -> Fitted:
     for_history = _history_shape(plan, few, costs, room, wanted)
     if plan.past is not None:
         plan = _fit_past(plan, plan.past, for_history, _session_summary(plan, few, state), costs)
+    # What was said may stand in a template's slot too, and is decided apart there.
+    said: dict[str, Candidate] = {}
     if plan.window is not None:
         room -= plan.window.cost
     else:
         past = [one for one in plan.candidates if one.place == "history" and one.state is None]
-        room -= _fit_history(past, costs, state, for_history)
+        room -= _fit_history(past, costs, said, for_history)
     if optional:
         room -= overhead
         first = most_valuable(optional, sizes, room) if plan.select == "value" else frozenset[int]()
@@ -84,8 +86,10 @@ def fit(plan: Plan, costs: Costs) -> Fitted:
         caps = {name: cap - used.by_component.get(name, 0) for name, cap in plan.caps.items()}
         left = _fit_context(state, optional, sizes, room, costs, used.by_source, caps, first)
         plan = plan.with_(plan.candidates, left=left)
-    if state:
-        plan = plan.with_(tuple([state.get(one.item.id, one) for one in plan.candidates]))
+    if state or said:
+        plan = plan.with_(
+            tuple([(said if one.place == "history" else state).get(one.item.id, one) for one in plan.candidates])
+        )
     return _settle_total(plan, costs, required)
 
 
@@ -434,7 +438,7 @@ def _settle_total(plan: Plan, costs: Costs, required: _Required) -> Fitted:
         if loose:
             # A summary stands for much: it gives way last.
             last = max(loose, key=lambda one: (one.place != "summary", *one.rank))
-            plan = _without(plan, {last.item.id}, "over_budget", over)
+            plan = _without(plan, [last], "over_budget", over)
             continue
         if plan.window is not None and plan.past is not None and plan.window.cost > 0:
             shape = Shape(limit=max(0, plan.window.cost - over), block=1)
@@ -450,14 +454,15 @@ def _settle_total(plan: Plan, costs: Costs, required: _Required) -> Fitted:
                 budget=plan.available,
                 shortfall=over,
             )
-        plan = _without(plan, {one.item.id for one in past[0].members}, "history_window", over)
+        plan = _without(plan, past[0].members, "history_window", over)
 
 
-def _without(plan: Plan, ids: set[str], reason: str, over: int) -> Plan:
+def _without(plan: Plan, gone: Sequence[Candidate], reason: str, over: int) -> Plan:
+    known = set(map(id, gone))
     return plan.with_(
         tuple(
             one.out("excluded", reason, **({"size": over} if reason == "over_budget" else {}))
-            if one.item.id in ids
+            if id(one) in known
             else one
             for one in plan.candidates
         )

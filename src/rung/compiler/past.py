@@ -175,6 +175,7 @@ class Past:
         self._open: Exchange | None = None
         self.calls: set[str] = set()
         self._rendered: set[int] = set()
+        """The closed exchanges that hold what they are rendered as."""
         self._last: _Sent | None = None
         """What the last window sent."""
         self.clean = True
@@ -263,6 +264,7 @@ class Past:
         if exchange is None:
             return
         exchange.weigh(self._costs)
+        self._rendered.add(len(self._closed))
         if exchange.turn is not None:
             self._by_turn[exchange.turn] = len(self._closed)
         self._closed.append(exchange)
@@ -276,6 +278,7 @@ class Past:
         for number in range(start, len(self._closed)):
             exchange = self._closed[number]
             exchange.weigh(self._costs)
+            self._rendered.add(number)
             self._before[number + 1] = self._before[number] + exchange.cost
             self._tokens[number + 1] = self._tokens[number] + exchange.tokens
             self._items[number + 1] = self._items[number] + len(exchange.items)
@@ -346,7 +349,6 @@ class Past:
             sent.window = None
             for number in range(sent.until, last):
                 sent.add(self._closed[number], self._costs)
-                self._rendered.add(number)
             sent.until = last
         self._last = sent
         return sent

@@ -71,7 +71,7 @@ def report(fitted: Fitted, costs: Costs) -> tuple[Prompt, dict[str, Any], Manife
             available=plan.available,
             reserve_output=plan.reserve_output,
         ),
-        counter=costs.counter,
+        counter=msgspec.structs.replace(costs.counter),
         conflicts=plan.conflicts,
         notes=(*plan.notes, *map(_note, notes)) if notes else plan.notes,
     )
@@ -123,7 +123,8 @@ def _turn_id(plan: Plan, entries: Sequence[Entry], total: int) -> str:
 
 
 def _entries(plan: Plan, found: Weighed) -> list[Entry]:
-    items, repeats = found.items, found.repeats
+    # An item that stands in two places has its tokens in its first row.
+    items, repeats = dict(found.items), found.repeats
     looked: Mapping[int, tuple[str, dict[str, Any]]] = {}
     rest: Mapping[int, int] = {}
     room = 0
@@ -143,7 +144,7 @@ def _entries(plan: Plan, found: Weighed) -> list[Entry]:
             state, (reason, params) = "excluded", looked[one.order]
             size = params.get("size", 0)
         elif state is None or state == "truncated":
-            tokens = items.get(item_id, 0)
+            tokens = items.pop(item_id, 0)
             params = {**one.params}
             reason = state or ("required" if one.required else one.reason)
             state = state or "included"

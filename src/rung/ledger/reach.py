@@ -74,24 +74,10 @@ DIRECT = Provenance()
 
 
 def handed_out(item: ContextItem[Any]) -> ContextItem[Any]:
-    """A copy to give away: whatever is done to it, the stored item and its labels stay as they are.
-
-    Items with the same labels are given one copy of them, so that comparing many stays cheap; a copy that was
-    changed since is not given again, and the items that have it are refused as altered.
-    """
-    labels = item.labels
-    given = _given.get(id(labels))
-    if given is None or given[0] is not labels or given[1] != labels:
-        if len(_given) >= _GIVEN:
-            _given.clear()
-        given = _given[id(labels)] = labels, msgspec.structs.replace(labels)
+    """A copy to give away: whatever is done to it, the stored item and its labels stay as they are."""
+    labels = msgspec.structs.replace(item.labels)
     parts = tuple([msgspec.structs.replace(part) for part in item.parts]) if item.parts else ()
-    return msgspec.structs.replace(item, labels=given[1], parts=parts)
-
-
-_GIVEN = 4096
-_given: dict[int, tuple[Labels, Labels]] = {}
-"""Stored labels, by identity, with the copy of them that is given away."""
+    return msgspec.structs.replace(item, labels=labels, parts=parts)
 
 
 def within(item: ContextItem[Any], reach: Reach) -> bool:

@@ -112,10 +112,11 @@ class _Staged(NamedTuple):
 
 
 class _Transaction(msgspec.Struct, eq=False):
-    """Holds what is written until the transaction ends well. Entered once; it is open from then on."""
+    """Holds what is written until the transaction ends well."""
 
     store: MemoryBackend
     shelf: _Shelf
+    used: bool = False
     counters: dict[str | None, int] = {}
     rows: list[_Staged] = []
     ids: set[str] = set()
@@ -128,7 +129,10 @@ class _Transaction(msgspec.Struct, eq=False):
     restored: list[Tombstone] = []
 
     def __enter__(self) -> _Transaction:
+        if self.used:
+            raise StoreError("this write has ended or is open (ask the backend for another one)")
         self.store.begin(self)
+        self.used = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

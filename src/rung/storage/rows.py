@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from sys import intern
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -246,7 +246,12 @@ def _texts_of(kind: type[msgspec.Struct]) -> list[str]:
     return [field.name for field in msgspec.structs.fields(kind) if field.type in (str, str | None)]
 
 
-_SAID = {kind: attrgetter(*_texts_of(kind)) for kind in (Document, Event, LogEntry)}
+@cache
+def _said_by(kind: type[msgspec.Struct]) -> Callable[[object], tuple[object, ...]]:
+    return attrgetter(*_texts_of(kind))
+
+
+_TEXT = frozenset({str, type(None)})
 
 
 def owned(given: Owned, tenant: str | None) -> Owned:
@@ -254,9 +259,10 @@ def owned(given: Owned, tenant: str | None) -> Owned:
 
     Raises:
         ScopeError: it names another tenant.
-        InputError: a field holds NUL or a lone surrogate.
+        InputError: a field is no text, or holds NUL or a lone surrogate.
     """
-    if not storable("".join(filter(None, _SAID[type(given)](given)))):
+    said = _said_by(type(given))(given)
+    if not _TEXT.issuperset(map(type, said)) or not storable("".join(filter(None, cast("Any", said)))):
         for field in _texts_of(type(given)):
             value = getattr(given, field)
             if value is not None:
