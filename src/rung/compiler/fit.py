@@ -347,19 +347,14 @@ def _fit_context(
 
     `used` is what required items of each source take already, `caps` what is left of each component's cap.
     """
-    out: dict[int, tuple[str, dict[str, Any]]] = {}
-    taken: dict[str, int] = {}
     sources = {one.item.source: one.facts.rules for one in optional}
     pledged = _pledged(sources, used)
-    # Where no source has a rule of its own, nothing fits any more once the smallest does not.
-    limited = bool(pledged or caps) or any(map(_has_limits, sources.values()))
-    smallest = 0 if limited else min(sizes)
-    rest = dict(zip(map(_order, optional), sizes, strict=True))
-    for place in _by_rank(optional, first, whole=not smallest or len(optional) < _FEW):
-        if room < smallest:
-            break
+    if not (pledged or caps or any(map(_has_limits, sources.values()))):
+        return _fill(optional, sizes, room, first)
+    out: dict[int, tuple[str, dict[str, Any]]] = {}
+    taken: dict[str, int] = {}
+    for place in _by_rank(optional, first, whole=True):
         one, size = optional[place], sizes[place]
-        del rest[one.order]
         source, rules = one.item.source, one.facts.rules
         limit, cap = rules.limit, rules.max_tokens
         if limit is not None and taken.get(source, 0) >= limit:
@@ -393,6 +388,23 @@ def _fit_context(
         taken[source] = taken.get(source, 0) + 1
         if source in pledged:
             pledged[source] = max(0, pledged[source] - size)
+    return Left(looked=out, rest={}, room=max(room, 0))
+
+
+def _fill(optional: Sequence[Candidate], sizes: Sequence[int], room: int, first: Set[int]) -> Left:
+    """Fill the room by rank where nothing has a rule of its own: once the smallest does not fit, nothing does."""
+    out: dict[int, tuple[str, dict[str, Any]]] = {}
+    rest = dict(zip(map(_order, optional), sizes, strict=True))
+    smallest = min(sizes)
+    for place in _by_rank(optional, first, whole=len(optional) < _FEW):
+        if room < smallest:
+            break
+        order, size = optional[place].order, sizes[place]
+        del rest[order]
+        if size > room:
+            out[order] = "over_budget", {"size": size, "left": room}
+        else:
+            room -= size
     return Left(looked=out, rest=rest, room=max(room, 0))
 
 

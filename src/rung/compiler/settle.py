@@ -54,10 +54,17 @@ def _yield_to_results(plan: Plan) -> Plan:
 
 def _anything_to_settle(context: Sequence[Candidate]) -> bool:
     """Whether any two candidates have to do with one another; nearly always few do."""
-    facts = [one.facts for one in context]
-    contents = [one.key for one in facts if one.key]
-    stated = [key for one in context if (key := one.item.key) is not None]
-    return len(set(contents)) < len(contents) or len(set(stated)) < len(stated) or any(one.linked for one in facts)
+    contents: list[bytes] = []
+    stated: list[str] = []
+    for one in context:
+        facts = one.facts
+        if facts.linked:
+            return True
+        if facts.key:
+            contents.append(facts.key)
+        if one.item.key is not None:
+            stated.append(one.item.key)
+    return len(set(contents)) < len(contents) or len(set(stated)) < len(stated)
 
 
 def _alive(decided: dict[str, Candidate], context: Iterable[Candidate]) -> list[Candidate]:
