@@ -73,6 +73,8 @@ class CandidateCache:
 
 
 def _number(score: object) -> float:
+    if type(score) is float and math.isfinite(score):
+        return score
     if isinstance(score, bool) or not isinstance(score, SupportsFloat) or not math.isfinite(score):
         raise InputError(
             f"`scores` holds {score if isinstance(score, float) else kind(score)}, which ranks nothing "

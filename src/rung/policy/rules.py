@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Literal
 
 import msgspec
@@ -226,7 +227,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     clock_skew: Seconds = 60.0
 
 
-class PolicySet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PolicySet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """All the rules of a deployment: frozen, validated by `load`, `from_toml` or `validated`."""
 
     types: Mapping[str, TypePolicy]
@@ -250,11 +251,16 @@ class PolicySet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         found = self.sources.get(name)
         if found is not None:
             return found
-        best, length = _DEFAULT_SOURCE, -1
-        for pattern, policy in self.sources.items():
-            if pattern.endswith("*") and name.startswith(pattern[:-1]) and len(pattern) > length:
-                best, length = policy, len(pattern)
-        return best
+        for prefix, policy in self._prefixes:
+            if name.startswith(prefix):
+                return policy
+        return _DEFAULT_SOURCE
+
+    @cached_property
+    def _prefixes(self) -> tuple[tuple[str, SourcePolicy], ...]:
+        """The policies of `prefix*`, the longest first."""
+        found = [(name[:-1], policy) for name, policy in self.sources.items() if name.endswith("*")]
+        return tuple(sorted(found, key=lambda one: len(one[0]), reverse=True))
 
     def integrity(self, type_name: str) -> int:
         """How far a type may steer; -1 for a type that the policy does not know."""

@@ -510,13 +510,10 @@ class MemoryBackend:
             ordinal = page[-1]
 
     def _unpacked(self, slots: Sequence[_Slot], generation: int) -> dict[str, ContextItem[Any]]:
-        """The items of these slots; those that had to be unpacked are kept."""
+        """The items of these slots, kept for the next time."""
         written = self._written
-        found = {slot.id: item for slot in slots if (item := written.get(slot.id)) is not None}
-        if len(found) < len(slots):
-            read = [unpack(None, slot.record, self.types, slot.id) for slot in slots if slot.id not in found]
-            found |= {item.id: item for item in self._cache.keep(read, generation)}
-        return found
+        items = [written.get(slot.id) or unpack(None, slot.record, self.types, slot.id) for slot in slots]
+        return {item.id: item for item in self._cache.keep(items, generation)}
 
     def get(self, ids: Sequence[str], tenants: Tenants) -> dict[str, ContextItem[Any]]:
         found = self._cache.find(list(ids), tenants)
