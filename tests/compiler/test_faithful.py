@@ -15,7 +15,7 @@ from rung.compiler.entry import Options, compile_items
 from rung.compiler.keep import Shape
 from rung.compiler.past import Window
 from rung.compiler.plan import Plan
-from rung.errors import BudgetError, InputError, UnknownItemError
+from rung.errors import BudgetError, InputError, ScopeError, UnknownItemError
 from rung.policy.rules import HistoryRule
 from rung.storage.maintenance import erase
 from rung.store import core
@@ -331,6 +331,18 @@ def test_what_was_said_may_fill_a_slot(view: ContextStore, target: str, budget: 
     assert str(turn.request).count("The answer was 3.") == 2
     assert {row.reason for row in turn.manifest.entries if row.place == "context"} == {"required"}
     assert ("Question 0" in str(turn.request)) == (budget == 500)
+
+
+def test_a_slot_shows_nothing_that_is_superseded(view: ContextStore) -> None:
+    old = view.add(Memory, "The address is Elm Street 1.", source="memory", attrs={"id": "m1"})
+    new = view.add(Memory, "The address is Oak Road 2.", source="memory", attrs={"id": "m2", "supersedes": "m1"})
+    rules = view.instruct(Template("Send it to {address}.").fill(address=old))
+    asked = view.user("Go on.")
+    with pytest.raises(ScopeError, match="fills a slot of a template and is superseded") as refused:
+        view.compile([rules, new, asked], budget=500)
+    assert refused.value.fields["items"] == (old.id,)
+    renewed = view.instruct(Template("Send it to {address}.").fill(address=new))
+    assert "Oak Road" in str(view.compile([renewed, old, asked], budget=500, verify="full").request)
 
 
 def test_a_tokenizer_that_is_in_use_is_not_forgotten_for_others(view: ContextStore) -> None:

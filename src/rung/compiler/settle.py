@@ -11,11 +11,16 @@ import msgspec
 from rung.compiler.manifest import Conflict
 from rung.compiler.plan import Candidate, Plan
 from rung.compiler.supersession import replacements
+from rung.errors import ScopeError
 from rung.records.item import body
 
 
 def settle(plan: Plan) -> Plan:
-    """Decide among candidates of the context block that say the same, or say one thing differently."""
+    """Decide among candidates of the context block that say the same, or say one thing differently.
+
+    Raises:
+        ScopeError: what a template shows does not hold any more.
+    """
     plan = _yield_to_results(plan)
     context: list[Candidate] = []
     summaries: list[Candidate] = []
@@ -99,6 +104,13 @@ def _supersede(decided: dict[str, Candidate], context: Sequence[Candidate]) -> N
             newest = one if known is None else max(decided[known], one, key=_recency)
             later[older.item.id] = newest.item.id
     for item_id, last in replacements(later, lambda item_id: _recency(decided[item_id])).items():
+        if decided[item_id].owners:
+            raise ScopeError(
+                f"item `{item_id}` fills a slot of a template and is superseded by `{last}` (fill the template with "
+                "the item that holds)",
+                reason="superseded_by",
+                items=(item_id,),
+            )
         decided[item_id] = decided[item_id].out("excluded", "superseded_by", item=last)
 
 
