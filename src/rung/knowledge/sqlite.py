@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import weakref
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ class SqliteDatabase:
         self.path = path
         self._busy_timeout = busy_timeout
         self._connection = connect(path, busy_timeout)
+        # A base that is let go is closed too: what was written is whole already.
+        weakref.finalize(self, self._connection.close)
         self._session = SqliteSession(self._connection)
         self._lock = threading.RLock()
         self._open = True

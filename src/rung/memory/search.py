@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from math import log, sqrt
@@ -34,6 +35,8 @@ class Stemmer:
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+        # It ends with the stemmer; one that is only let go is complained of from Python 3.13 on.
+        weakref.finalize(self, self._connection.close)
         self._connection.execute(
             "CREATE VIRTUAL TABLE line USING fts5 "
             "(x, content = '', tokenize = \"porter unicode61 remove_diacritics 0 categories 'L* N* M*'\")"
