@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -252,26 +253,25 @@ def test_a_strangers_words_are_not_repeated(envelope: Envelope, verifier: Verifi
 # nonces
 
 
-def shared(folder: Path, time: Time) -> tuple[NonceStore, NonceStore]:
-    return (
-        StoreNonces(ContextStore.open(folder / "a.db", clock=time)),
-        StoreNonces(ContextStore.open(folder / "a.db", clock=time)),
-    )
+@pytest.fixture
+def workers(tmp_path: Path, time: Time) -> Iterator[list[NonceStore]]:
+    """Four workers that share one file."""
+    with ExitStack() as open_stores:
+        yield [
+            StoreNonces(open_stores.enter_context(ContextStore.open(tmp_path / "a.db", clock=time))) for _ in range(4)
+        ]
 
 
-def test_workers_share_what_was_received(envelope: Envelope, tmp_path: Path, time: Time) -> None:
+def test_workers_share_what_was_received(envelope: Envelope, workers: list[NonceStore], time: Time) -> None:
     issuers = {"planner": [TrustedKey(key_id="k1", key=KEY.public)]}
-    one, other = (Verifier("orders", issuers=issuers, nonces=nonces, clock=time) for nonces in shared(tmp_path, time))
+    one, other = (Verifier("orders", issuers=issuers, nonces=nonces, clock=time) for nonces in workers[:2])
     one.open(envelope)
     assert refused(other, envelope) == "replayed"
 
 
-def test_one_of_many_workers_receives_it(envelope: Envelope, tmp_path: Path, time: Time) -> None:
+def test_one_of_many_workers_receives_it(envelope: Envelope, workers: list[NonceStore], time: Time) -> None:
     issuers = {"planner": [TrustedKey(key_id="k1", key=KEY.public)]}
-    verifiers = [
-        Verifier("orders", issuers=issuers, nonces=nonces, clock=time)
-        for nonces in (*shared(tmp_path, time), *shared(tmp_path, time))
-    ]
+    verifiers = [Verifier("orders", issuers=issuers, nonces=nonces, clock=time) for nonces in workers]
     opened: list[str] = []
     reasons: list[str] = []
 
