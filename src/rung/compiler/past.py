@@ -35,7 +35,6 @@ class Exchange:
     __slots__ = (
         "_referring",
         "_sent",
-        "_weighed",
         "constants",
         "items",
         "labels",
@@ -54,7 +53,6 @@ class Exchange:
         """What the target's rules made necessary to change."""
         self.results: Mapping[str, str] = {}
         """Its longer results as they are sent, by their text, with their call."""
-        self._weighed: Weighed | None = None
         self._sent: Rendered | None = None
         self._referring: tuple[Mapping[str, str], Rendered] | None = None
 
@@ -76,7 +74,7 @@ class Exchange:
     def weigh(self, costs: Costs) -> None:
         """Count it, once."""
         found = costs.weigh(self._messages())
-        self._weighed, self.notes, self.results = found, found.repairs, found.results
+        self._sent, self.notes, self.results = _rendered(found, 0), found.repairs, found.results
         self.tokens = sum(found.items.values())
         self.constants = found.constants - costs.framing.per_request
 
@@ -87,7 +85,7 @@ class Exchange:
             repeated = {text: call for text in self.results if (call := before.get(text)) is not None}
         if not repeated:
             if self._sent is None:
-                self._sent = _rendered(self._weighed or costs.weigh(self._messages()), 0)
+                self._sent = _rendered(costs.weigh(self._messages()), 0)
             return self._sent
         if self._referring is None or self._referring[0] != repeated:
             found = costs.weigh(self._messages(), repeated)
@@ -96,7 +94,7 @@ class Exchange:
 
     def forget_rendered(self) -> None:
         """Drop what was rendered: the exchange is no longer sent."""
-        self._weighed = self._sent = self._referring = None
+        self._sent = self._referring = None
 
 
 class Rendered(NamedTuple):
